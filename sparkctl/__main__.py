@@ -1,0 +1,5 @@
+"""`python -m sparkctl`."""
+
+from sparkctl.cli.main import main
+
+main()
