@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]  # there, but not in its __all__
 from typer.exceptions import TyperException
 
 from sparkctl.errors import UsageError
@@ -57,6 +57,13 @@ class LazyGroup(TyperGroup):
             return command.commands[cmd_name]
         command.name = cmd_name
         return command
+
+    def shell_complete(self, ctx: typer.Context, incomplete: str) -> list[CompletionItem]:  # type: ignore[override]
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        # From the table: offering names must not cost the import of every command.
+        matching = {name: entry for name, entry in _COMMANDS.items() if name.startswith(incomplete)}
+        return [CompletionItem(name, help=entry.help) for name, entry in matching.items()]
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # noqa: ARG002
         for panel in dict.fromkeys(entry.panel for entry in _COMMANDS.values()):

@@ -86,7 +86,10 @@ def _pinned(host: Host, name: str) -> dict[str, paramiko.PKey] | None:
 
 
 def _names_host(line: str, name: str) -> bool:
-    entry = paramiko.hostkeys.HostKeyEntry.from_line(line) if line and not line.startswith("#") else None
+    try:
+        entry = paramiko.hostkeys.HostKeyEntry.from_line(line) if not line.startswith("#") else None
+    except paramiko.hostkeys.InvalidHostKey:
+        return False
     if entry is None:
         return False
     keys = paramiko.HostKeys()
