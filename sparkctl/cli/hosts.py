@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from sparkctl.cli.discover import list_hosts, show_facts
 from sparkctl.cli.options import CheckOption, HostOption, InventoryOption, JsonOption, VerboseOption, YesOption
 from sparkctl.cli.session import Result, Session, run_command
 from sparkctl.errors import HostKeyRefused
@@ -17,6 +18,27 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 @app.callback()
 def group() -> None:
     """Host keys and facts."""
+
+
+@app.command("list")
+def list_(
+    inventory: InventoryOption = None,
+    host: HostOption = None,
+    json: JsonOption = False,
+) -> None:
+    """The inventory's hosts with defaults filled in, without contact to them."""
+    run_command("hosts list", Session(inventory=inventory, hosts=host, json=json), list_hosts)
+
+
+@app.command()
+def facts(
+    inventory: InventoryOption = None,
+    host: HostOption = None,
+    json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Everything known about each host, in one round trip each; changes nothing."""
+    run_command("hosts facts", Session(inventory=inventory, hosts=host, json=json, verbose=verbose), show_facts)
 
 
 @app.command()

@@ -28,13 +28,15 @@ class Result:
     """What a command body returns.
 
     data: the `data` object of the envelope. lines: the same for people. findings: printed after the lines.
-    status: None means that it follows from the findings.
+    status: None means that it follows from the findings. error: what ended the command after part of its work; its
+    exit code then counts.
     """
 
     data: Mapping[str, object] = field(default_factory=dict)
     lines: Sequence[str] = ()
     findings: tuple[Finding, ...] = ()
     status: Status | None = None
+    error: SparkctlError | None = None
 
 
 class Session:
@@ -126,9 +128,10 @@ def _envelope(name: str, session: Session, body: Callable[[Session], Result]) ->
         return Envelope(name, Status.INTERRUPTED, errors=(stopped,)), ()
     finally:
         session.close()
-    status = result.status or derived_status(result.findings)
+    errors = (result.error,) if result.error is not None else ()
+    status = status_of(result.error) if result.error is not None else result.status or derived_status(result.findings)
     return (
-        Envelope(name, status, result.data, result.findings),
+        Envelope(name, status, result.data, result.findings, errors),
         (*result.lines, *render_findings(result.findings)),
     )
 

@@ -88,6 +88,7 @@ class HostFacts:
     netplan_files: path -> text; None when they could not be read (no sudo), which is not the same as empty.
     programs: those of PROGRAMS_ASKED_FOR that are installed.
     simulated: what a lab node only pretends to have; empty on real machines.
+    gpu_complaint: nvidia-smi's own words where it is installed and fails, such as a broken driver; else empty.
     """
 
     host: str
@@ -117,6 +118,7 @@ class HostFacts:
     programs: frozenset[str]
     infiniband_device_dir: bool
     simulated: tuple[str, ...] = ()
+    gpu_complaint: str = ""
 
     @property
     def is_spark(self) -> bool:

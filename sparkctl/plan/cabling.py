@@ -18,6 +18,17 @@ class Topology(StrEnum):
 
 
 @dataclass(frozen=True)
+class CageEnd:
+    """One cage of one host, as one end of a cable."""
+
+    host: str
+    cage: Cage
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.cage}"
+
+
+@dataclass(frozen=True)
 class RailEnd:
     """One network function at one end of a rail."""
 
@@ -63,7 +74,15 @@ class Cable:
 
 @dataclass(frozen=True)
 class Cabling:
-    """All cables of a cluster in inventory order, and what they add up to."""
+    """All cables of a cluster in inventory order, and what they add up to.
+
+    switches: per switch the cages of ours that hear each other through it; none of them is in `cables`.
+    self_cabled: hosts whose two cages hear each other and nobody else.
+    strangers: cages that hear only machines which are not in the cluster.
+    """
 
     topology: Topology
     cables: tuple[Cable, ...]
+    switches: tuple[tuple[CageEnd, ...], ...] = ()
+    self_cabled: tuple[str, ...] = ()
+    strangers: tuple[CageEnd, ...] = ()

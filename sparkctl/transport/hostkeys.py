@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import paramiko
+from paramiko.hostkeys import HostKeyEntry
 
 from sparkctl.inventory.model import Host
-from sparkctl.transport.ssh import CONNECT_TIMEOUT_S, known_hosts_path, translated
+from sparkctl.transport.ssh import CONNECT_TIMEOUT_S, known_entries, known_hosts_path, parse_known_line, translated
 
 
 class Trust(StrEnum):
@@ -67,7 +68,7 @@ def pin_key(offered: OfferedKey) -> None:
     path, name = known_hosts_path(offered.host), _entry_name(offered.host)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lines = path.read_text().splitlines() if path.exists() else []
-    kept = [line for line in lines if not _names_host(line, name)]
+    kept = [line for line in lines if not _names_host(parse_known_line(line), name)]
     temporary = path.with_name(f".{path.name}.sparkctl")
     temporary.touch(mode=0o600)
     temporary.write_text("\n".join([*kept, offered.line, ""]))
@@ -79,20 +80,15 @@ def _entry_name(host: Host) -> str:
 
 
 def _pinned(host: Host, name: str) -> dict[str, paramiko.PKey] | None:
-    path = known_hosts_path(host)
-    known = paramiko.HostKeys(str(path)) if path.exists() else paramiko.HostKeys()
-    found = known.lookup(name)
-    return dict(found) if found is not None else None
+    found = {
+        entry.key.get_name(): entry.key for entry in known_entries(known_hosts_path(host)) if _names_host(entry, name)
+    }
+    return found or None
 
 
-def _names_host(line: str, name: str) -> bool:
-    try:
-        entry = paramiko.hostkeys.HostKeyEntry.from_line(line) if not line.startswith("#") else None
-    except paramiko.hostkeys.InvalidHostKey:
-        return False
-    if entry is None:
-        return False
-    keys = paramiko.HostKeys()
-    return any(
-        known == name or (known.startswith("|1|") and keys.hash_host(name, known) == known) for known in entry.hostnames
+def _names_host(entry: HostKeyEntry | None, name: str) -> bool:
+    # Names may be hashed: |1|salt|hash.
+    return entry is not None and any(
+        known == name or (known.startswith("|1|") and paramiko.HostKeys.hash_host(name, known) == known)
+        for known in entry.hostnames
     )

@@ -5,6 +5,7 @@ strict policy. Exceptions of fabric and paramiko are translated here, once.
 """
 
 import contextlib
+import logging
 import shlex
 import socket
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import fabric
 import paramiko
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from sparkctl.errors import AccessRefused, HostError, HostKeyRefused, HostUnreachable, OperationFailed
 from sparkctl.inventory.model import Host
@@ -26,6 +28,10 @@ _KEEPALIVE_S = 5
 # How long past its own time limit a command may take to report before the host counts as lost.
 _GRACE_S = 15.0
 _SUDO_REFUSALS = ("password is required", "not in the sudoers", "may not run sudo", "not allowed to execute")
+
+# paramiko logs the traceback of a failure that is about to be raised, and is translated below.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+logging.getLogger("paramiko").propagate = False
 
 Observer = Callable[[str, Command], None]
 
@@ -95,12 +101,12 @@ class SshTransport:
                 if command.stdin is not None:
                     channel.sendall(command.stdin.encode())
                 channel.shutdown_write()
-                with channel.makefile("r", encoding="utf-8", errors="surrogateescape") as stdout:
+                with channel.makefile("rb") as stdout:
                     if by_line:
                         for line in stdout:
-                            emit(line.rstrip("\n"))
+                            emit(line.decode("utf-8", "surrogateescape").rstrip("\n"))
                     else:
-                        emit(stdout.read())
+                        emit(stdout.read().decode("utf-8", "surrogateescape"))
                 exit_code = channel.recv_exit_status()
                 drain.join(timeout=_GRACE_S)
         except TimeoutError as error:
@@ -142,9 +148,10 @@ class SshTransport:
         )
         # fabric has just told the client to accept any host; take that back.
         connection.client.set_missing_host_key_policy(paramiko.RejectPolicy())
-        known_hosts = known_hosts_path(host)
-        if known_hosts.exists():
-            connection.client.load_system_host_keys(str(known_hosts))
+        pinned = connection.client.get_host_keys()
+        for entry in known_entries(known_hosts_path(host)):
+            for name in entry.hostnames:
+                pinned.add(name, entry.key.get_name(), entry.key)
         try:
             connection.open()
         except (paramiko.SSHException, OSError, EOFError) as error:
@@ -167,6 +174,26 @@ class SshTransport:
 def known_hosts_path(host: Host) -> Path:
     """The file in which this host's key is pinned: the inventory's, else the user's own `~/.ssh/known_hosts`."""
     return Path(host.known_hosts or "~/.ssh/known_hosts").expanduser()
+
+
+def known_entries(path: Path) -> tuple[HostKeyEntry, ...]:
+    """The entries of a known_hosts file in order, none when it is absent; lines that are not understood are skipped.
+
+    paramiko's own reader gives up on the first key type that it does not know; OpenSSH skips it, and so do we.
+    """
+    if not path.exists():
+        return ()
+    return tuple(entry for line in path.read_text().splitlines() if (entry := parse_known_line(line)) is not None)
+
+
+def parse_known_line(line: str) -> HostKeyEntry | None:
+    """One line of a known_hosts file; None for comments, blank lines and what is not understood."""
+    if not line.strip() or line.lstrip().startswith(("#", "@")):
+        return None
+    try:
+        return HostKeyEntry.from_line(line)
+    except (InvalidHostKey, paramiko.SSHException):
+        return None
 
 
 def translated(error: Exception, host: Host) -> HostError:

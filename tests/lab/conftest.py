@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+# A fixed name, so that the remains of a run that was killed are found and removed; another one for a second run beside.
+SHARED_NAME = os.environ.get("SPARKCTL_TEST_LAB", "t-main")
 PROGRAM = (sys.executable, "-m", "sparkctl")
 
 
@@ -83,5 +85,5 @@ def stop_lab(name: str) -> None:
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedLab]:
     inventory = tmp_path_factory.mktemp("lab") / "lab.yaml"
-    yield start_lab("t-main", inventory)
-    stop_lab("t-main")
+    yield start_lab(SHARED_NAME, inventory)
+    stop_lab(SHARED_NAME)

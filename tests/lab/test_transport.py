@@ -62,7 +62,7 @@ def test_after_its_time_is_up_nothing_is_left_running_on_the_host(transport):
     result = transport.run(Command(("sleep", "4321"), timeout_s=1))
 
     assert result.timed_out
-    assert transport.run(Command(("pgrep", "-f", "sleep 4321"))).exit_code == 1
+    assert transport.run(Command(("pgrep", "-f", "^sleep 4321"))).exit_code == 1
 
 
 def test_lines_are_streamed_as_they_come(transport):

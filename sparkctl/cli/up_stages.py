@@ -1,0 +1,298 @@
+"""The stages of the whole path. Each one is right, or it is the last."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sparkctl.cli.discover import public_facts
+from sparkctl.cli.link_stages import (
+    PlannedLinks,
+    bandwidth_stage,
+    down_stage,
+    end_interrupted,
+    missing_iperf3,
+    new_guard,
+    plan_down,
+    plan_stage,
+    up_stage,
+)
+from sparkctl.cli.serving_stages import (
+    by_host,
+    find_group,
+    make_ready,
+    prepare,
+    start_and_prove,
+    stop_group,
+    unreachable_findings,
+)
+from sparkctl.cli.session import Result, Session
+from sparkctl.diff.serving import ServingChange
+from sparkctl.errors import Interrupted, SparkctlError
+from sparkctl.facts.gather import gather_cluster
+from sparkctl.facts.model import HostFacts
+from sparkctl.plan.serving import ServingPlan, ServingRequest
+from sparkctl.plan.topology import assemble_cabling
+from sparkctl.report.finding import Finding, Severity, Status, derived_status
+from sparkctl.report.render_facts import render_cabling, render_hosts
+from sparkctl.report.render_links import render_changes as render_link_changes
+from sparkctl.report.render_links import render_link_plan, render_rates
+from sparkctl.report.render_serving import failure_finding, render_failure, render_plan, render_start
+from sparkctl.report.render_serving import render_changes as render_serving_changes
+from sparkctl.report.render_up import StageTime, render_answer, render_stages, render_stop
+from sparkctl.report.serving import StartFailure
+from sparkctl.verify.answers import ask_question
+from sparkctl.verify.bandwidth import bandwidth_findings
+from sparkctl.verify.cabling import judge_cabling
+from sparkctl.verify.hosts import judge_hosts
+
+# Seconds per measurement: the first proof of a link takes its time, the proof that nothing has changed is quick.
+_FIRST_PROOF_S, _REPEATED_PROOF_S = 3, 1
+_ANSWER_TOKENS = 64
+_STOPPERS = (Severity.FAIL, Severity.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the command line asks `up` for. model, tp, pp: None takes the inventory's."""
+
+    model: str | None
+    tp: int | None
+    pp: int | None
+    question: str
+    guard_s: int
+    check: bool
+    yes: bool
+
+
+@dataclass
+class _Walk:
+    """What the stages so far have brought; grows while the path is walked."""
+
+    session: Session
+    data: dict[str, object] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    times: list[StageTime] = field(default_factory=list)
+    would_change: bool = False
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage, also one that ends with an error."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.times.append(StageTime(name, time.monotonic() - started))
+
+    def found(self, *findings: Finding) -> None:
+        """Keep what a person should know: everything but OK."""
+        self.findings.extend(finding for finding in findings if finding.severity is not Severity.OK)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a finding so far forbids to go on."""
+        return any(finding.severity in _STOPPERS for finding in self.findings)
+
+    def result(self, error: SparkctlError | None = None) -> Result:
+        """The one report; with the error that ended the path, if one did."""
+        self.data["stages"] = self.times
+        ended_early = self.times[-1:] if self.stopped or error is not None else []
+        self.data["stopped_at"] = ended_early[0].stage if ended_early else None
+        status = derived_status(self.findings)
+        if self.would_change and status is Status.OK:
+            status = Status.CHANGES
+        lines = (*self.lines, *render_stages(self.times), *render_stop(ended_early))
+        return Result(self.data, lines, tuple(self.findings), status, error)
+
+
+def walk_up(session: Session, wish: Wish) -> Result:
+    """Discover, link, prove, serve, ask; findings that are not right end it early.
+
+    An error or Ctrl-C becomes part of the result, so that the report of the stages before it is not lost.
+    """
+    new_guard(wish.guard_s)  # says at once when the time is too short
+    walk = _Walk(session)
+    try:
+        _walk_up(walk, wish)
+    except SparkctlError as error:
+        return walk.result(error)
+    except KeyboardInterrupt:
+        state = "see the stages above; nothing is half done"
+        return walk.result(
+            Interrupted(f"interrupted; {state}", remedy="run `sparkctl up` again; it goes on from there")
+        )
+    return walk.result()
+
+
+def _walk_up(walk: _Walk, wish: Wish) -> None:
+    facts = _discover(walk)
+    if walk.stopped:
+        return
+    planned = _link(walk, facts, wish)
+    if walk.stopped or (wish.check and planned.changes):
+        return
+    if not wish.check:
+        facts = _prove(walk, planned)
+        if walk.stopped:
+            return
+    model = wish.model or walk.session.cluster.serving.model
+    if model is None:
+        walk.found(Finding(Severity.INFO, "up.no-model", "serving", "no model named; `sparkctl up MODEL` serves one"))
+        return
+    plan = _serve(walk, wish, model, facts)
+    if plan is not None and not walk.stopped and not walk.would_change:
+        _ask(walk, wish, plan)
+
+
+def walk_down(session: Session, guard_s: int, *, check: bool, yes: bool) -> Result:
+    """Stop what is served, then take the links back. Raises what the stages raise."""
+    new_guard(guard_s)
+    walk = _Walk(session)
+    group, running, errors = find_group(session)
+    walk.found(*unreachable_findings(errors))
+    if walk.stopped:
+        return walk.result()
+    if not check:
+        walk.found(*end_interrupted(session.transports))
+    facts, before, changes = plan_down(session.transports)
+    ranks = [f"- {rank.host}: stop rank {rank.rank} of {group.model}" for rank in group.ranks] if group else []
+    if not ranks and not changes:
+        return Result(lines=("nothing of sparkctl is running or set up; no changes",), findings=tuple(walk.findings))
+    lines = (*ranks, *(render_link_changes(changes) if changes else ()))
+    if check:
+        return Result({"ranks": ranks, "changes": changes}, lines, tuple(walk.findings), Status.CHANGES)
+    session.show((*lines, ""))
+    session.confirm(f"Do this on {', '.join(host.name for host in session.cluster.hosts)}?", yes=yes)
+    if group is not None:
+        with walk.stage("stop"):
+            walk.found(*stop_group(session, group, running))
+    if changes and not walk.stopped:
+        with walk.stage("links"), session.phase("links down") as phase:
+            walk.found(*down_stage(session.transports, facts, before, guard_s, phase.update).findings)
+    if not walk.stopped:
+        walk.lines.append("nothing is served, and the links are as before sparkctl")
+    return walk.result()
+
+
+def _discover(walk: _Walk) -> Mapping[str, HostFacts]:
+    session = walk.session
+    with walk.stage("discover"), session.phase(f"reading {len(session.transports)} hosts"):
+        facts = gather_cluster(session.transports).require_all()
+    cabling = assemble_cabling(facts, [host.name for host in session.cluster.hosts])
+    walk.data |= {"nodes": public_facts(facts), "cabling": cabling}
+    walk.lines += [*render_hosts(facts, {}), "", *render_cabling(cabling), ""]
+    expected = session.cluster.links.expect_gbit_per_s
+    walk.found(*judge_hosts(facts, members=True), *judge_cabling(facts, cabling, expect_gbit_per_s=expected))
+    return facts
+
+
+def _link(walk: _Walk, facts: Mapping[str, HostFacts], wish: Wish) -> PlannedLinks:
+    session = walk.session
+    with walk.stage("link"):
+        if not wish.check:
+            recovered = end_interrupted(session.transports)
+            walk.found(*recovered)
+            if recovered:
+                facts = gather_cluster(session.transports).require_all()
+        planned = plan_stage(session.cluster, facts)
+        walk.data |= {"link_plan": planned.plan, "link_changes": planned.changes}
+        walk.lines += [*render_link_plan(planned.plan), ""]
+        if wish.check:
+            walk.lines += [*render_link_changes(planned.changes), ""]
+            walk.would_change = bool(planned.changes)
+            return planned
+        if planned.changes:
+            session.show((*walk.lines, *render_link_changes(planned.changes), ""))
+            walk.lines.clear()  # they are on the screen now
+            hosts = ", ".join(dict.fromkeys(change.host for change in planned.changes))
+            session.confirm(f"Apply this to {hosts} and go on?", yes=wish.yes)
+        with session.phase("links up") as phase:
+            applied = up_stage(session.transports, planned, wish.guard_s, phase.update)
+        walk.found(*applied.findings)
+        if not applied.kept:
+            walk.lines.append("links: the change was taken back")
+        else:
+            walk.lines.append("links: up and verified" if planned.changes else "links: no changes, verified")
+    return planned
+
+
+def _prove(walk: _Walk, planned: PlannedLinks) -> Mapping[str, HostFacts]:
+    session = walk.session
+    with walk.stage("prove"):
+        walk.found(*missing_iperf3(planned.facts))
+        if walk.stopped:
+            return planned.facts
+        # Addresses and MTU are new after a change, and the verdict looks at them.
+        facts = gather_cluster(session.transports).require_all() if planned.changes else planned.facts
+        with session.phase("bandwidth") as phase:
+            verdicts = bandwidth_stage(
+                session.transports,
+                facts,
+                planned.plan,
+                _FIRST_PROOF_S if planned.changes else _REPEATED_PROOF_S,
+                lambda item, index, total: phase.update(item.subject, done=index, total=total),
+            )
+    walk.data["bandwidth"] = verdicts
+    rates = render_rates([(v.subject, v.gbit_per_s, v.floor_gbit_per_s, v.verdict) for v in verdicts])
+    walk.lines += ["", *rates, ""]
+    walk.found(*bandwidth_findings(verdicts, {name: host.simulated for name, host in facts.items()}))
+    return facts
+
+
+def _serve(walk: _Walk, wish: Wish, model: str, facts: Mapping[str, HostFacts]) -> ServingPlan | None:
+    session = walk.session
+    wishes = session.cluster.serving
+    tp, pp = (wishes.tp, wishes.pp) if wish.tp is None and wish.pp is None else (wish.tp, wish.pp)
+    request = ServingRequest(model, wishes.port, ())
+    with walk.stage("serve"):
+        with session.phase("look at model and image"):
+            prepared = prepare(session, request, tp=tp, pp=pp, facts=facts)
+        walk.found(*prepared.findings)
+        if prepared.plan is None or walk.stopped:
+            return None
+        if wish.check:
+            walk.lines += [*render_plan(prepared.plan), *render_serving_changes(prepared.changes), ""]
+            walk.would_change = bool(prepared.changes)
+            return prepared.plan
+        if not prepared.changes:
+            walk.lines += [*render_plan(prepared.plan), "serving: already, no changes", ""]
+            walk.data["serving"] = {"plan": prepared.plan, "start": None}
+            return prepared.plan
+        return _start(walk, prepared.plan, prepared.changes, request, tp=tp, pp=pp)
+
+
+def _start(
+    walk: _Walk,
+    plan: ServingPlan,
+    changes: Sequence[ServingChange],
+    request: ServingRequest,
+    *,
+    tp: int | None,
+    pp: int | None,
+) -> ServingPlan | None:
+    session = walk.session
+    if make_ready(session, changes, plan):
+        again = prepare(session, request, tp=tp, pp=pp)
+        walk.found(*again.findings)
+        if again.plan is None or walk.stopped:
+            return None
+        plan = again.plan
+    outcome = start_and_prove(session, plan)
+    if isinstance(outcome, StartFailure):
+        walk.data["serving"] = {"plan": plan, "failure": outcome}
+        walk.lines += [*render_failure(outcome), ""]
+        walk.found(failure_finding(outcome))
+        return None
+    walk.data["serving"] = {"plan": plan, "start": outcome}
+    walk.lines += [*render_plan(plan), *render_start(plan, outcome), ""]
+    return plan
+
+
+def _ask(walk: _Walk, wish: Wish, plan: ServingPlan) -> None:
+    session = walk.session
+    with walk.stage("ask"), session.phase("one question"):
+        head = by_host(session)[plan.head.host]
+        answer = ask_question(head, plan.port, plan.model, wish.question, _ANSWER_TOKENS, lambda _: None)
+    walk.data |= {"question": wish.question, "answer": answer, "tokens_per_s": answer.tokens_per_s}
+    walk.lines += [*render_answer(wish.question, answer), ""]
