@@ -87,7 +87,9 @@ def running(host: str, *containers: Container, available_bytes: int = 115 * GIB)
     return RunningFacts(host, containers, (), 121 * GIB, available_bytes)
 
 
-def serving_facts(host: str, *containers: Container, model: FoundModel | None, image: Image | None = IMAGE) -> ServingFacts:
+def serving_facts(
+    host: str, *containers: Container, model: FoundModel | None, image: Image | None = IMAGE
+) -> ServingFacts:
     return ServingFacts(host, running(host, *containers), image, answer(model))
 
 

@@ -38,7 +38,7 @@ def stop_containers(
                 raise OperationFailed(
                     f"cannot end {name}: {result.last_words()}",
                     where=transport.host,
-                    remedy=f"ssh {transport.host} docker rm --force {name}",
+                    remedy=f"on {transport.host}: docker rm --force {name}",
                 )
 
     return on_all([transports[host] for host in names], stop).errors

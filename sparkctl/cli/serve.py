@@ -147,13 +147,13 @@ def _serve(
     yes: bool,
 ) -> Result:
     with session.phase("look at hosts, model and image"):
-        prepared = prepare(session, request, tp=tp, pp=pp)
+        prepared = prepare(session, request, tp=tp, pp=pp, compare=not show)
     plan = prepared.plan
     if plan is None:
         return Result(findings=prepared.findings)
     data: dict[str, object] = {"plan": plan, "changes": prepared.changes}
     if show:
-        return Result(data=data, lines=render_command_lines(plan), status=Status.OK)
+        return Result(data={"plan": plan}, lines=render_command_lines(plan))
     lines = (*render_plan(plan), *render_changes(prepared.changes))
     if prepared.stands_in_the_way:
         return Result(data=data, lines=lines, findings=prepared.findings)

@@ -41,6 +41,7 @@ _STOP_LIMIT_S = 30.0
 # A serving engine ends within a second or two when asked; one that starts or has lost a rank does not listen.
 _STOP_GRACE_S = 10
 _ABORT_GRACE_S = 2
+_LATE_CONTAINER_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,11 @@ def prepare(
     tp: int | None,
     pp: int | None,
     facts: Mapping[str, HostFacts] | None = None,
+    compare: bool = True,
 ) -> Preparation:
     """Look, plan, judge and compare; changes nothing. facts: when the caller has just gathered them.
+
+    compare: with what runs now; without it there are no changes and no findings, only a plan.
 
     Raises UsageError for an impossible layout or unknown model, OperationFailed and UnsafeRefused as the planners do.
     """
@@ -90,7 +94,7 @@ def prepare(
     plan = plan_serving(
         cluster, request, taking_part, serving, rails, layout=layout, shape=shape, location=location, recipe=recipe
     )
-    changes = diff_serving(plan, serving)
+    changes = diff_serving(plan, serving) if compare else ()
     findings = judge_before_start(plan, taking_part, serving) if changes else ()
     return Preparation(plan, changes, findings)
 
@@ -256,8 +260,12 @@ def by_host(session: Session) -> Mapping[str, Transport]:
 def _stop_ranks(session: Session, plan: ServingPlan) -> tuple[str, ...]:
     """End all ranks; returns those that could not be ended, as `rank 1 on spark-b`."""
     names = {rank.host: [rank.container.name] for rank in plan.ranks}
+    transports = by_host(session)
     with session.phase("stop all ranks"):
-        errors = stop_containers(names, by_host(session), stamp=_stamp(), grace_s=_ABORT_GRACE_S)
+        stop_containers(names, transports, stamp=_stamp(), grace_s=_ABORT_GRACE_S)
+        # A `docker run` that was under way when we were interrupted may have made its container only now.
+        time.sleep(_LATE_CONTAINER_S)
+        errors = stop_containers(names, transports, stamp=_stamp(), grace_s=_ABORT_GRACE_S)
     return tuple(f"rank {rank.rank} on {rank.host}" for rank in plan.ranks if rank.host in errors)
 
 

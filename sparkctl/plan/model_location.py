@@ -58,7 +58,7 @@ def locate_model(model: str, facts: Mapping[str, ServingFacts]) -> ModelLocation
             raise UnsafeRefused(
                 f"{target} is there but is not the whole model; it may be a download in progress",
                 where=host,
-                remedy=f"let it finish, or move it out of the way: ssh {host} mv '{target}' '{target}.old'",
+                remedy=f"let it finish, or move it out of the way; on {host}: mv '{target}' '{target}.old'",
             )
         roots[host], subs[host] = target, reference.sub
         copies.append(
@@ -88,8 +88,8 @@ def _require_same(model: str, host_a: str, a: FoundModel, host_b: str, b: FoundM
         f"{_size(sizes_a.get(name))} there and {_size(sizes_b.get(name))} here"
         + (f", and {len(different) - 1} more files differ" if len(different) > 1 else ""),
         where=host_b,
-        remedy=f"move the wrong one out of the way, sparkctl then copies the other: "
-        f"ssh {host_b} mv '{b.path}' '{b.path}.old'",
+        remedy=f"move the wrong one out of the way, sparkctl then copies the other; "
+        f"on {host_b}: mv '{b.path}' '{b.path}.old'",
     )
 
 

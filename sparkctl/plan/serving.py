@@ -185,7 +185,7 @@ def _common_image(reference: str, serving: Mapping[str, ServingFacts]) -> tuple[
             raise OperationFailed(
                 f"{reference} is not the same image on all hosts: {first_host} has {first.image_id[:19]}, "
                 f"{host} has {image.image_id[:19]}",
-                remedy=f"make them equal: `ssh {first_host} docker save {reference} | ssh {host} docker load`, "
+                remedy=f"make them equal: `docker save {reference}` on {first_host}, `docker load` on {host}, "
                 "or name an image by digest in the inventory (serving.image)",
             )
     return first.image_id, first.entrypoint

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from sparkctl.plan.rails import RailAddress
 
-# The engine's own limits, raised so far that only our watch on progress ends a start: a first start with JIT and
-# autotuning took 40 minutes in the field (catalogue P-31).
+# The engine's own limits. Only our watch on progress ends a start: a first one with JIT and autotuning took 40 minutes
+# in the field (catalogue P-31). One step may take 15 minutes, as a first request can compile; longer would only keep
+# an engine that has lost a rank from noticing it (seen in vLLM 0.32: /health stays 200 until this limit).
 _READY_LIMIT_S = 86_400
-_STEP_LIMIT_S = 3_600
+_STEP_LIMIT_S = 900
 
 
 def rank_environment(rails: tuple[RailAddress, ...], *, cache: str) -> Mapping[str, str]:

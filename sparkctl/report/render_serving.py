@@ -53,7 +53,7 @@ def render_command_lines(plan: ServingPlan) -> tuple[str, ...]:
         row = ""
         for word in words:
             quoted = shlex.quote(word)
-            if word.startswith("-") and row:
+            if row and (word.startswith("-") or word == rank.container.image):
                 lines.append(f"{row} \\")
                 row = f"  {quoted}"
             else:

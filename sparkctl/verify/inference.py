@@ -48,6 +48,8 @@ _CONSEQUENCE = re.compile(
     r"|EngineCore failed|died unexpectedly|DistNetworkError|DistStoreError"
     r"|[Ss]ocket [Tt]imeout|cancelled|remote process"
 )
+# vLLM's own words for "this cannot go on"; its processes may take another minute to end.
+_FATAL = re.compile(r"WorkerProc (?:hit an exception|failed to start)|EngineCore (?:failed to start|encountered)")
 # Lines an idle or stuck engine prints again and again.
 _IDLE = re.compile(r"No available shared memory broadcast block|Avg prompt throughput|GET /health")
 
@@ -80,8 +82,8 @@ class RankSample:
 class RankProgress:
     """What is known of a rank's start. Times are seconds of one monotonic clock of the watcher.
 
-    reached: when each phase was first seen. moved_s: when it last printed or used the CPU. lost_looks: looks in a row
-    without contact.
+    reached: when each phase was first seen. moved_s: when it last printed or used the CPU. given_up: it has printed
+    that it cannot go on. lost_looks: looks in a row without contact.
     """
 
     host: str
@@ -96,6 +98,7 @@ class RankProgress:
     cpu_seen_s: float = 0.0
     container: Container | None = None
     healthy: bool = False
+    given_up: bool = False
     lost: str = ""
     lost_looks: int = 0
 
@@ -178,6 +181,7 @@ def advance(progress: RankProgress, sample: RankSample, now_s: float) -> RankPro
         cpu_seen_s=now_s if busy else progress.cpu_seen_s,
         container=sample.container,
         healthy=sample.healthy,
+        given_up=progress.given_up or any(_FATAL.search(line.text) for line in sample.lines),
         lost="",
         lost_looks=0,
     )
@@ -185,7 +189,7 @@ def advance(progress: RankProgress, sample: RankSample, now_s: float) -> RankPro
 
 def judge_start(ranks: Sequence[RankProgress], now_s: float) -> StartVerdict:
     """Whether a start goes on, is done or has failed. ranks: by rank."""
-    gone = [rank for rank in ranks if _has_ended(rank) or rank.lost_looks >= 2]
+    gone = [rank for rank in ranks if _has_ended(rank) or rank.given_up or rank.lost_looks >= 2]
     if gone:
         return _blame(ranks, gone)
     if ranks[0].healthy or ranks[0].phase is StartPhase.READY:

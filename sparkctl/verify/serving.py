@@ -84,8 +84,8 @@ def _ports(plan: ServingPlan, serving: Mapping[str, ServingFacts]) -> list[Findi
             f"{plan.head.host}:{port}",
             f"the {what} port {port} is taken by another program",
             expected="nobody listens",
-            remedy=f"choose another one with {option}, or see who it is: "
-            f"ssh {plan.head.host} sudo ss -ltnp 'sport = :{port}'",
+            remedy=f"choose another one with {option}, or see who it is; "
+            f"on {plan.head.host}: sudo ss -ltnp 'sport = :{port}'",
         )
         for what, port, option in wanted
         if port_is_taken(running.listeners, port)
@@ -109,7 +109,7 @@ def _memory(plan: ServingPlan, serving: Mapping[str, ServingFacts]) -> list[Find
                     expected=f"{need / _GIB:.1f} GiB available: {plan.need.weights_bytes / _GIB:.1f} GiB of weights, "
                     f"{plan.need.working_bytes / _GIB:.1f} GiB for the engine (an estimate); plus the KV cache",
                     found=f"{available / _GIB:.1f} GiB available (MemAvailable)",
-                    remedy=f"end other programs on {host} (`ssh {host} ps aux --sort -rss | head`), "
+                    remedy=f"end other programs (on {host}: ps aux --sort -rss | head), "
                     "take a smaller or quantised model, or more Sparks",
                 )
             )
@@ -193,7 +193,7 @@ def _containers_gone(group: ServedGroup, host: str, now: RunningFacts) -> Findin
         "stop.containers",
         host,
         f"{names} is still there",
-        remedy=f"ssh {host} docker rm --force {names}",
+        remedy=f"on {host}: docker rm --force {names}",
     )
 
 
@@ -207,7 +207,7 @@ def _ports_free(group: ServedGroup, host: str, now: RunningFacts) -> Finding:
         "stop.ports",
         f"{host}:{taken[0]}",
         f"port {taken[0]} is still held",
-        remedy=f"ssh {host} sudo ss -ltnp 'sport = :{taken[0]}'",
+        remedy=f"on {host}: sudo ss -ltnp 'sport = :{taken[0]}'",
     )
 
 
@@ -224,5 +224,5 @@ def _memory_back(group: ServedGroup, host: str, before: RunningFacts, now: Runni
         host,
         words,
         expected=f"about {started / _GIB:.1f} GiB, as before it was started",
-        remedy=f"see who holds it: ssh {host} ps aux --sort -rss | head; a reboot returns leaked GPU memory",
+        remedy=f"see who holds it, on {host}: ps aux --sort -rss | head; a reboot returns leaked GPU memory",
     )

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 from types import MappingProxyType
 
 import pytest
@@ -29,7 +30,7 @@ from tests.serving_examples import (
 def test_the_whole_command_line_of_a_worker():
     plan = plan_of()
     argv = run_command(plan.ranks[1].container).argv
-    labels = [word for before, word in zip(argv, argv[1:], strict=False) if before == "--label"]
+    labels = [word for before, word in pairwise(argv) if before == "--label"]
     words = [word for word in argv if word != "--label" and word not in labels]
     assert words == [
         "docker", "run", "--detach", "--name", "sparkctl-desk-rank1",
@@ -40,7 +41,7 @@ def test_the_whole_command_line_of_a_worker():
         "--env", "TRITON_CACHE_DIR=/sparkctl-cache/triton",
         "--env", "FLASHINFER_WORKSPACE_BASE=/sparkctl-cache",
         "--env", "VLLM_ENGINE_READY_TIMEOUT_S=86400",
-        "--env", "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS=3600",
+        "--env", "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS=900",
         "--env", "VLLM_NO_USAGE_STATS=1",
         "--env", "HF_HUB_OFFLINE=1",
         "--env", "VLLM_HOST_IP=10.177.0.2",
@@ -68,7 +69,7 @@ def test_each_rank_gets_its_own_interface_and_only_the_head_has_the_api():
     assert head.container.env["GLOO_SOCKET_IFNAME"] == "enp1s0f0np0"
     assert worker.container.env["GLOO_SOCKET_IFNAME"] == "enp1s0f1np1"
     assert "--headless" not in head.container.command
-    assert head.container.command[-6:-2] == ("--host", "0.0.0.0", "--port", "8000")
+    assert head.container.command[-6:-2] == ("--host", "0.0.0.0", "--port", "8000")  # noqa: S104  # as planned
     assert "--port" not in worker.container.command
 
 
@@ -171,7 +172,7 @@ def test_something_incomplete_in_the_way_of_a_copy_is_not_touched():
 def test_different_weights_under_one_name_are_refused():
     other = replace(found_model(), files=(ModelFile("config.json", 818), ModelFile("model.safetensors", 5)))
     serving = idle_pair() | {"spark-b": serving_facts("spark-b", model=other)}
-    with pytest.raises(OperationFailed, match="model.safetensors has 269060552 bytes there and 5 bytes here"):
+    with pytest.raises(OperationFailed, match=r"model\.safetensors has 269060552 bytes there and 5 bytes here"):
         locate_model(MODEL, serving)
 
 

@@ -6,7 +6,7 @@ from tests.serving_examples import CAPTURES
 
 
 def test_listeners_of_a_node():
-    listeners = parse_listening((CAPTURES / "ss" / "lab--listening.out").read_text())
+    listeners = parse_listening((CAPTURES / "listening" / "lab--listening.out").read_text())
     assert port_is_taken(listeners, 22)
     assert not port_is_taken(listeners, 8000)
 
