@@ -11,8 +11,9 @@ import typer
 from sparkctl.cli.options import JsonOption
 from sparkctl.cli.session import Result, Session, run_command
 from sparkctl.errors import UsageError
+from sparkctl.lab.equipment import Equipment, build_equipment, equip_nodes
 from sparkctl.lab.faults import cut_rail, mend_rail, power_off, power_on, set_rail_rate
-from sparkctl.lab.host import require_root
+from sparkctl.lab.host import install_programs, require_root
 from sparkctl.lab.inventory_file import inventory_path, render_inventory, write_inventory
 from sparkctl.lab.lifecycle import UpOutcome, lab_down, lab_up, purge_caches
 from sparkctl.lab.model import DEFAULT_RAIL_MBIT_PER_S, LabSpec, plan_lab
@@ -56,14 +57,25 @@ def up(
     inventory_out: Annotated[
         Path | None, typer.Option("--inventory-out", help="Inventory file to write. Default: inventory/NAME.yaml.")
     ] = None,
+    engine: Annotated[
+        bool, typer.Option("--engine", help="Also vLLM for the CPU in every node's Docker, and small models.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Start a lab and write its inventory; a running one is left alone. Needs root."""
 
     def body(session: Session) -> Result:
-        spec = plan_lab(name, nodes=nodes, cables=tuple(cable) if cable else None, rail_mbit_per_s=rail_rate)
+        cables = tuple(cable) if cable else None
+        spec = plan_lab(name, nodes=nodes, cables=cables, rail_mbit_per_s=rail_rate)
         require_root(_typed())
-        return _up(session, spec, inventory_path(name, inventory_out))
+        inventory = inventory_path(name, inventory_out)
+        if not engine:
+            return _up(session, spec, inventory)
+        with session.phase("engine") as phase:
+            install_programs(phase.update)
+            equipment = build_equipment(phase.update)
+        spec = plan_lab(name, nodes=nodes, cables=cables, rail_mbit_per_s=rail_rate, binds=equipment.binds)
+        return _up(session, spec, inventory, equipment)
 
     run_command("lab up", Session(json=json), body)
 
@@ -135,12 +147,14 @@ def shell(
     os.execvp("ssh", [*argv, *(command or ())])  # noqa: S606, S607  # a terminal's program takes our place
 
 
-def _up(session: Session, spec: LabSpec, inventory: Path) -> Result:
+def _up(session: Session, spec: LabSpec, inventory: Path, equipment: Equipment | None = None) -> Result:
     with session.phase(f"lab {spec.name}") as phase:
         result = lab_up(spec, phase.update)
+        if equipment is not None:
+            equip_nodes(result.lab, equipment, phase.update)
     fresh = result.outcome is UpOutcome.STARTED
     if fresh or not inventory.exists():
-        write_inventory(inventory, render_inventory(result.lab))
+        write_inventory(inventory, render_inventory(result.lab, equipment.serving if equipment else None))
     first = f"lab `{spec.name}` is up" if fresh else f"lab `{spec.name}` was up already; nothing was changed"
     return Result(
         data={**_data(result.lab), "outcome": result.outcome, "inventory": str(inventory)},

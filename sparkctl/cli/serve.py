@@ -17,6 +17,7 @@ from sparkctl.cli.serving_stages import (
     prove_answer,
     start_and_prove,
     stop_group,
+    take_over,
     unreachable_findings,
 )
 from sparkctl.cli.session import Result, Session, run_command
@@ -160,17 +161,20 @@ def _serve(
     if check:
         return Result(data, lines, prepared.findings, Status.CHANGES if prepared.changes else Status.OK)
     if not prepared.changes:
-        with session.phase("prove that it answers"):
-            answer = prove_answer(session, plan)
-        return Result(data={**data, "answer": answer}, lines=(*lines, *render_pace(answer)))
-    session.show(lines)
-    session.confirm(f"Serve {plan.model} on {', '.join(plan.hosts)}?", yes=yes)
-    if make_ready(session, prepared.changes, plan):
-        prepared = prepare(session, request, tp=tp, pp=pp)
-        if prepared.plan is None or prepared.stands_in_the_way:
-            return Result(data=data, findings=prepared.findings)
-        plan = prepared.plan
-    outcome = start_and_prove(session, plan)
+        outcome = take_over(session, plan)
+        if outcome is None:
+            with session.phase("prove that it answers"):
+                answer = prove_answer(session, plan)
+            return Result(data={**data, "answer": answer}, lines=(*lines, *render_pace(answer)))
+    else:
+        session.show(lines)
+        session.confirm(f"Serve {plan.model} on {', '.join(plan.hosts)}?", yes=yes)
+        if make_ready(session, prepared.changes, plan):
+            prepared = prepare(session, request, tp=tp, pp=pp)
+            if prepared.plan is None or prepared.stands_in_the_way:
+                return Result(data=data, findings=prepared.findings)
+            plan = prepared.plan
+        outcome = start_and_prove(session, plan)
     if isinstance(outcome, StartFailure):
         finding = failure_finding(outcome)
         return Result({**data, "failure": outcome}, render_failure(outcome), (*prepared.findings, finding))
@@ -182,9 +186,13 @@ def _ask(session: Session, question: str, max_tokens: int) -> Result:
         if not session.json:
             session.terminal.write(piece.reasoning + piece.text)
 
-    group, answer = ask_group(session, question, max_tokens, on_piece)
+    try:
+        group, answer = ask_group(session, question, max_tokens, on_piece)
+    finally:
+        # An answer that breaks off leaves its line open, and an error must not be glued to it.
+        if not session.json:
+            session.terminal.write("\n")
     if not session.json:
-        session.terminal.write("\n")
         session.say(render_pace(answer)[0])
     return Result(data={"model": group.model, "question": question, "answer": answer})
 

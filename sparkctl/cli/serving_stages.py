@@ -30,14 +30,14 @@ from sparkctl.transport.fanout import on_all
 from sparkctl.verify.answers import ask_question
 from sparkctl.verify.inference import Broken, RankProgress, StartVerdict, Waiting
 from sparkctl.verify.serving import judge_before_start, judge_docker, judge_stopped
-from sparkctl.verify.watch import answer_guarded, stream_answer, watch_start
+from sparkctl.verify.watch import answer_guarded, api_is_healthy, stream_answer, watch_start
 
 # The proof of readiness: any language model continues it, and at temperature 0 always in the same way.
 PROOF_PROMPT = "The capital of France is"
 PROOF_TOKENS = 16
 # Lines of every rank that are shown when a start fails; the whole logs stay on the hosts.
 SHOWN_LINES = 15
-_STOP_LIMIT_S = 30.0
+_STOP_LIMIT_S = 10.0
 # A serving engine ends within a second or two when asked; one that starts or has lost a rank does not listen.
 _STOP_GRACE_S = 10
 _ABORT_GRACE_S = 2
@@ -126,7 +126,16 @@ def make_ready(session: Session, changes: Sequence[ServingChange], plan: Serving
     return bool(removals or pulls or copies)
 
 
-def start_and_prove(session: Session, plan: ServingPlan) -> StartReport | StartFailure:
+def take_over(session: Session, plan: ServingPlan) -> StartReport | StartFailure | None:
+    """A group that runs as planned: None when its API is up; else it is still starting, and is watched to its end."""
+    if api_is_healthy(by_host(session)[plan.head.host], plan.port):
+        return None
+    return start_and_prove(session, plan, already_started=True)
+
+
+def start_and_prove(
+    session: Session, plan: ServingPlan, *, already_started: bool = False
+) -> StartReport | StartFailure:
     """Start all ranks, watch them, and let the model answer. Whatever ends this early, no rank is left running.
 
     Raises Interrupted on Ctrl-C, and OperationFailed when a container could not be started at all.
@@ -134,8 +143,9 @@ def start_and_prove(session: Session, plan: ServingPlan) -> StartReport | StartF
     transports = by_host(session)
     began = time.monotonic()
     try:
-        with session.phase("start the ranks"):
-            start_ranks(plan, transports)
+        if not already_started:
+            with session.phase("start the ranks"):
+                start_ranks(plan, transports)
         with session.phase("start the engine") as progress:
 
             def on_look(verdict: StartVerdict, ranks: Sequence[RankProgress]) -> None:
@@ -216,7 +226,7 @@ def ask_group(
 def stop_group(session: Session, group: ServedGroup, before: Mapping[str, RunningFacts]) -> tuple[Finding, ...]:
     """End a group on all hosts and prove that containers, ports and memory are free again.
 
-    before: what ran, per host that answered. Memory and ports get up to 30 s to come back.
+    before: what ran, per host that answered. Memory and ports get up to 10 s to come back.
     """
     transports = by_host(session)
     names: dict[str, list[str]] = {}

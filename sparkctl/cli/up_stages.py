@@ -18,12 +18,13 @@ from sparkctl.cli.link_stages import (
     up_stage,
 )
 from sparkctl.cli.serving_stages import (
-    by_host,
+    ask_group,
     find_group,
     make_ready,
     prepare,
     start_and_prove,
     stop_group,
+    take_over,
     unreachable_findings,
 )
 from sparkctl.cli.session import Result, Session
@@ -40,8 +41,7 @@ from sparkctl.report.render_links import render_link_plan, render_rates
 from sparkctl.report.render_serving import failure_finding, render_failure, render_plan, render_start
 from sparkctl.report.render_serving import render_changes as render_serving_changes
 from sparkctl.report.render_up import StageTime, render_answer, render_stages, render_stop
-from sparkctl.report.serving import StartFailure
-from sparkctl.verify.answers import ask_question
+from sparkctl.report.serving import StartFailure, StartReport
 from sparkctl.verify.bandwidth import bandwidth_findings
 from sparkctl.verify.cabling import judge_cabling
 from sparkctl.verify.hosts import judge_hosts
@@ -86,8 +86,10 @@ class _Walk:
             self.times.append(StageTime(name, time.monotonic() - started))
 
     def found(self, *findings: Finding) -> None:
-        """Keep what a person should know: everything but OK."""
-        self.findings.extend(finding for finding in findings if finding.severity is not Severity.OK)
+        """Keep what a person should know: everything but OK, and nothing twice."""
+        for finding in findings:
+            if finding.severity is not Severity.OK and finding not in self.findings:
+                self.findings.append(finding)
 
     @property
     def stopped(self) -> bool:
@@ -142,7 +144,7 @@ def _walk_up(walk: _Walk, wish: Wish) -> None:
         return
     plan = _serve(walk, wish, model, facts)
     if plan is not None and not walk.stopped and not walk.would_change:
-        _ask(walk, wish, plan)
+        _ask(walk, wish)
 
 
 def walk_down(session: Session, guard_s: int, *, check: bool, yes: bool) -> Result:
@@ -256,9 +258,7 @@ def _serve(walk: _Walk, wish: Wish, model: str, facts: Mapping[str, HostFacts]) 
             walk.would_change = bool(prepared.changes)
             return prepared.plan
         if not prepared.changes:
-            walk.lines += [*render_plan(prepared.plan), "serving: already, no changes", ""]
-            walk.data["serving"] = {"plan": prepared.plan, "start": None}
-            return prepared.plan
+            return _taken_over(walk, prepared.plan)
         return _start(walk, prepared.plan, prepared.changes, request, tp=tp, pp=pp)
 
 
@@ -278,7 +278,20 @@ def _start(
         if again.plan is None or walk.stopped:
             return None
         plan = again.plan
-    outcome = start_and_prove(session, plan)
+    return _started(walk, plan, start_and_prove(session, plan))
+
+
+def _taken_over(walk: _Walk, plan: ServingPlan) -> ServingPlan | None:
+    """What runs as planned stays; if it is still starting, its end is awaited."""
+    outcome = take_over(walk.session, plan)
+    if outcome is not None:
+        return _started(walk, plan, outcome)
+    walk.lines += [*render_plan(plan), "serving: already, no changes", ""]
+    walk.data["serving"] = {"plan": plan, "start": None}
+    return plan
+
+
+def _started(walk: _Walk, plan: ServingPlan, outcome: StartReport | StartFailure) -> ServingPlan | None:
     if isinstance(outcome, StartFailure):
         walk.data["serving"] = {"plan": plan, "failure": outcome}
         walk.lines += [*render_failure(outcome), ""]
@@ -289,10 +302,8 @@ def _start(
     return plan
 
 
-def _ask(walk: _Walk, wish: Wish, plan: ServingPlan) -> None:
-    session = walk.session
-    with walk.stage("ask"), session.phase("one question"):
-        head = by_host(session)[plan.head.host]
-        answer = ask_question(head, plan.port, plan.model, wish.question, _ANSWER_TOKENS, lambda _: None)
+def _ask(walk: _Walk, wish: Wish) -> None:
+    with walk.stage("ask"), walk.session.phase("one question"):
+        _, answer = ask_group(walk.session, wish.question, _ANSWER_TOKENS, lambda _: None)
     walk.data |= {"question": wish.question, "answer": answer, "tokens_per_s": answer.tokens_per_s}
     walk.lines += [*render_answer(wish.question, answer), ""]

@@ -48,7 +48,8 @@ def render_inside_script(
 ) -> str:
     """Text for /bin/sh that mounts, enters and runs; mounts are (path here, path in there, read-only)."""
     quoted = shlex.quote
-    lines = ["set -eu", f"cd {quoted(root)}"]
+    # Docker, unpacking a layer, remounts its `/`, which must therefore be a mount.
+    lines = ["set -eu", f"mount --rbind {quoted(root)} {quoted(root)}", f"cd {quoted(root)}"]
     lines += [
         # /sys for lscpu, which vLLM asks for processors; /dev for random numbers and shared memory.
         "mount -t proc proc proc",

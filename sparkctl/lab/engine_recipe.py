@@ -10,7 +10,7 @@ VLLM = "0.32.0"
 TORCH = "2.13.0+cpu"
 VENV = "/opt/vllm"
 SITE = f"{VENV}/lib/python3.11/site-packages"
-REPOSITORY = "sparkctl-lab/vllm-cpu"
+REFERENCE = f"sparkctl-lab/vllm-cpu:{VLLM}"
 # Entry point and working directory of vllm/vllm-openai, the image that a real pair runs.
 ENTRYPOINT = ("vllm", "serve")
 WORKING_DIRECTORY = "/vllm-workspace"
@@ -20,6 +20,8 @@ ENVIRONMENT = (
     ("LANG", "C.UTF-8"),
 )
 
+# Counts up when the files in the cache are arranged in another way.
+_LAYOUT = "2"
 _REQUIREMENTS = Path(__file__).with_name("data") / "engine-requirements.txt"
 
 # An engine is seven Python processes that import for ten seconds of processor time each, a quarter of it spent
@@ -97,6 +99,6 @@ def this_machine_lacks() -> tuple[str, ...]:
 
 def recipe_key(unused: tuple[str, ...]) -> str:
     """Names the image this version builds; changes with every part of the recipe."""
-    parts = (SUITE, *PACKAGES, TORCH, *requirements(), SITECUSTOMIZE, PREPARE, *TRIMMED, *unused)
+    parts = (_LAYOUT, SUITE, *PACKAGES, TORCH, *requirements(), SITECUSTOMIZE, PREPARE, *TRIMMED, *unused)
     settings = (*ENTRYPOINT, WORKING_DIRECTORY, *(f"{name}={value}" for name, value in ENVIRONMENT))
     return hashlib.sha256("\n".join((*parts, *settings, platform.machine())).encode()).hexdigest()[:12]

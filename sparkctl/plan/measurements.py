@@ -18,8 +18,9 @@ TOTAL_FAIL_FRACTION = RAIL_FLOOR_FRACTION
 # Streams per rail: 16 streams reached 96 Gb/s (catharsis.net.au), four 93 Gb/s (elizabetht/spark), one only 34.
 STREAMS_PER_RAIL = 8
 DEFAULT_SECONDS = 3
-# Away from iperf3's default 5201, which a server of the user's own may hold.
-_FIRST_PORT = 52177
+# Away from iperf3's default 5201, which a server of the user's own may hold, and below Linux's ephemeral ports
+# (32768 and up), where any connection of ours or theirs may sit on the port just then.
+_FIRST_PORT = 15201
 
 
 class Scope(StrEnum):

@@ -87,7 +87,9 @@ def failure_finding(failure: StartFailure) -> Finding:
         failure.host,
         f"rank {failure.rank} failed ({failure.phase}): {failure.reason}",
         found=failure.line,
-        cause="" if failure.left_running else "all ranks have been stopped",
+        cause="the ranks on the other hosts have been stopped"
+        if failure.left_running
+        else "all ranks have been stopped",
         remedy=remedy,
     )
 

@@ -58,6 +58,12 @@ def server_for_one_test(address: IPv4Address, port: int, seconds: int) -> Comman
     return shell(script, timeout_s=15)
 
 
+def parse_refusal(result: CommandResult) -> Iperf3Failure:
+    """Why a server did not start; its own line with `error` in it, because the last one only says `exiting`."""
+    lines = [line.strip() for line in (result.stdout + result.stderr).splitlines() if "error" in line]
+    return Iperf3Failure(f"no server: {lines[0] if lines else result.last_words()}")
+
+
 def client(server: IPv4Address, source: IPv4Address, port: int, seconds: int, streams: int) -> Command:
     """Sends to `server` for `seconds`, after a warm-up that does not count, with `streams` TCP connections."""
     argv = ("iperf3", "-J", "-c", str(server), "-B", str(source), "-p", str(port), "-t", str(seconds))

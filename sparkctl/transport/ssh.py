@@ -9,7 +9,7 @@ import logging
 import shlex
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fabric
@@ -101,12 +101,8 @@ class SshTransport:
                 if command.stdin is not None:
                     channel.sendall(command.stdin.encode())
                 channel.shutdown_write()
-                with channel.makefile("rb") as stdout:
-                    if by_line:
-                        for line in stdout:
-                            emit(line.decode("utf-8", "surrogateescape").rstrip("\n"))
-                    else:
-                        emit(stdout.read().decode("utf-8", "surrogateescape"))
+                for piece in _lines(channel) if by_line else (_whole(channel),):
+                    emit(piece)
                 exit_code = channel.recv_exit_status()
                 drain.join(timeout=_GRACE_S)
         except TimeoutError as error:
@@ -231,6 +227,23 @@ def translated(error: Exception, host: Host) -> HostError:
 
 def _target(host: Host) -> str:
     return f"{host.user}@{host.address}" if host.user else host.address
+
+
+def _whole(channel: paramiko.Channel) -> str:
+    data = bytearray()
+    while part := channel.recv(65536):
+        data += part
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _lines(channel: paramiko.Channel) -> Iterator[str]:
+    rest = b""
+    while part := channel.recv(65536):
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "surrogateescape")
+    if rest:
+        yield rest.decode("utf-8", "surrogateescape")
 
 
 def _drain(channel: paramiko.Channel, into: list[bytes]) -> None:

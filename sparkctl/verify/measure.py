@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sparkctl.errors import HostUnreachable
 from sparkctl.plan.links import LinkPlan, PlannedPort
 from sparkctl.plan.measurements import Measurement
-from sparkctl.tools.iperf3 import Iperf3Failure, client, parse_client, server_for_one_test
+from sparkctl.tools.iperf3 import client, parse_client, parse_refusal, server_for_one_test
 from sparkctl.tools.iproute2 import NETDEVS, parse_netdevs
 from sparkctl.tools.iproute2_route import parse_route_get, route_get, route_to
 from sparkctl.tools.ping import full_size_ping, parse_ping, small_ping
@@ -79,7 +79,7 @@ def _measure(by_host: Mapping[str, Transport], measurement: Measurement) -> Samp
     started = _run_bundle(by_host[measurement.receiver], servers)
     refused = [result for result in started if not result.ok]
     if refused:
-        return Sample(measurement, tuple(Iperf3Failure(f"no server: {result.last_words()}") for result in refused))
+        return Sample(measurement, tuple(parse_refusal(result) for result in refused))
     return Sample(
         measurement, tuple(parse_client(result) for result in _run_bundle(by_host[measurement.sender], clients))
     )

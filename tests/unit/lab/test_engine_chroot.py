@@ -12,6 +12,7 @@ def test_script_mounts_enters_and_runs_with_nothing_of_this_environment() -> Non
         script
         == """\
 set -eu
+mount --rbind '/cache/my root' '/cache/my root'
 cd '/cache/my root'
 mount -t proc proc proc
 mount --rbind /sys sys

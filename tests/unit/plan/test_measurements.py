@@ -22,3 +22,10 @@ def test_no_two_transfers_share_a_server_port():
     ports = [transfer.port for measurement in planned for transfer in measurement.transfers]
 
     assert len(set(ports)) == len(ports) == 16
+
+
+def test_server_ports_are_none_that_a_client_could_be_given():
+    # Linux hands out 32768-60999 to clients (ip-sysctl, ip_local_port_range); a server there fails now and then.
+    ports = [transfer.port for measurement in plan_measurements(plan(pair())) for transfer in measurement.transfers]
+
+    assert all(1024 < port < 32768 for port in ports)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sparkctl.errors import UnexpectedOutput
-from sparkctl.tools.iperf3 import Iperf3Failure, Iperf3Run, client, parse_client, server_for_one_test
+from sparkctl.tools.iperf3 import Iperf3Failure, Iperf3Run, client, parse_client, parse_refusal, server_for_one_test
 from sparkctl.transport.command import CommandResult
 
 CAPTURES = Path(__file__).parents[2] / "captures" / "iperf3"
@@ -69,7 +69,8 @@ def test_another_shape_is_an_error(text):
 def test_a_server_that_cannot_start_says_why(tmp_path):
     program = tmp_path / "iperf3"
     program.write_text(
-        "#!/bin/sh\necho 'iperf3: error - unable to start listener: Address already in use' >&2\nexit 1\n"
+        "#!/bin/sh\necho 'iperf3: error - unable to start listener: Address already in use' >&2\n"
+        "echo 'iperf3: exiting' >&2\nexit 1\n"
     )
     program.chmod(0o755)
     command = server_for_one_test(IPv4Address("127.0.0.1"), 52177, 1)
@@ -78,7 +79,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path):
         command.argv, capture_output=True, text=True, check=False, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}
     )
 
-    assert (done.returncode, done.stdout.strip()) == (
-        1,
-        "iperf3: error - unable to start listener: Address already in use",
+    assert done.returncode == 1
+    assert parse_refusal(CommandResult("spark-a", command, 1, done.stdout)) == Iperf3Failure(
+        "no server: iperf3: error - unable to start listener: Address already in use"
     )
