@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -120,7 +121,8 @@ def fault(
     def body(_: Session) -> Result:
         require_root(_typed())
         _break(kind, name, node, rail, rate)
-        return _status(lab_status(name))
+        # The lab is as it was asked to be, broken or not.
+        return replace(_status(lab_status(name)), status=Status.OK)
 
     run_command("lab fault", Session(json=json), body)
 

@@ -47,7 +47,7 @@ from sparkctl.verify.cabling import judge_cabling
 from sparkctl.verify.hosts import judge_hosts
 
 # Seconds per measurement: the first proof of a link takes its time, the proof that nothing has changed is quick.
-_FIRST_PROOF_S, _REPEATED_PROOF_S = 3, 1
+_FIRST_PROOF_S, _REPEATED_PROOF_S = 2, 1
 _ANSWER_TOKENS = 64
 _STOPPERS = (Severity.FAIL, Severity.UNKNOWN)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sparkctl.errors import OperationFailed
 from sparkctl.lab.base import ensure_base
-from sparkctl.lab.engine_docker import ARCHIVE, ImportedImage, import_root
+from sparkctl.lab.engine_docker import ImportedImage, import_root
 from sparkctl.lab.engine_recipe import REFERENCE, VLLM, recipe_key, this_machine_lacks
 from sparkctl.lab.engine_root import build_root
 from sparkctl.lab.host import Progress
@@ -18,13 +18,11 @@ class EngineImage:
     """An engine image in the cache.
 
     docker: data directory of a Docker that has this image and nothing else, for `preload_docker`.
-    archive: the same for `docker load`, which takes half a minute and 1.8 GB per node.
     reference: `repository:tag`. image_id: `sha256:…`, equal on all nodes. root: the image's file system, never to be
     written to. recipe: hash of everything it was made from, 12 hexadecimal digits.
     """
 
     docker: Path
-    archive: Path
     reference: str
     image_id: str
     root: Path
@@ -40,11 +38,11 @@ def engine_image(cache: Path) -> EngineImage | None:
     known = json.loads((directory / "image.json").read_text())
     docker = directory / "docker"
     root = docker / "overlay2" / known["layer"] / "diff"
-    return EngineImage(docker, directory / ARCHIVE, REFERENCE, known["id"], root, recipe)
+    return EngineImage(docker, REFERENCE, known["id"], root, recipe)
 
 
 def build_engine_image(cache: Path, progress: Progress) -> EngineImage:
-    """The engine image, built if it is not in the cache (three to five minutes, 3.6 GB of disk). Needs root.
+    """The engine image, built if it is not in the cache (three to five minutes, 1.8 GB). Needs root.
 
     The nodes' root file system is built too if need be, for its Docker. The caller holds the lock of the cache.
     A half-built image never gets its final name, and is removed the next time.

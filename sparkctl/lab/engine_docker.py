@@ -17,8 +17,6 @@ from sparkctl.errors import OperationFailed
 from sparkctl.lab.engine_chroot import run_inside
 from sparkctl.lab.engine_recipe import ENTRYPOINT, ENVIRONMENT, WORKING_DIRECTORY
 
-# For a Docker that is not the lab's: `docker load --input` gives it the same image with the same ID.
-ARCHIVE = "image.tar"
 # What of a Docker data directory makes an image.
 _DATABASE, _LAYERS = "image", "overlay2"
 _WORKSHOP = "/mnt"
@@ -37,7 +35,7 @@ class ImportedImage:
 
 
 def import_root(workshop: Path, base: Path, reference: str, labels: tuple[tuple[str, str], ...]) -> ImportedImage:
-    """Let the nodes' own Docker import `workshop`/root; `workshop`/docker and `workshop`/image.tar then hold the image.
+    """Let the nodes' own Docker import `workshop`/root; afterwards `workshop`/docker holds the image.
 
     base: the nodes' root file system, which has Docker. Its dockerd runs without network, only for this.
     Raises OperationFailed with Docker's message; the log is `workshop`/docker.log.
@@ -108,7 +106,6 @@ until docker version >/dev/null 2>&1; do
 done
 tar --create --numeric-owner --directory={_WORKSHOP}/root . |
     docker import {options} - {shlex.quote(reference)} > {_WORKSHOP}/image-id
-docker save --output={_WORKSHOP}/{ARCHIVE} {shlex.quote(reference)}
 kill "$daemon"
 wait "$daemon" || true
 """

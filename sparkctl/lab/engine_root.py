@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 from sparkctl.errors import OperationFailed
-from sparkctl.lab.base import parse_debootstrap_line
 from sparkctl.lab.engine_chroot import CONTAINED, failure, run_inside
 from sparkctl.lab.engine_pip import TORCH_CPU_INDEX, TORCH_INDEX_VARIABLE, PipSettings, gather_pip_settings
 from sparkctl.lab.engine_recipe import (
@@ -22,7 +21,7 @@ from sparkctl.lab.engine_recipe import (
     WORKING_DIRECTORY,
     requirements,
 )
-from sparkctl.lab.host import KEYRING, Progress, find_mirror
+from sparkctl.lab.host import KEYRING, Progress, mirror_arguments
 
 _PIP = (f"{VENV}/bin/python", "-m", "pip", "--disable-pip-version-check", "--no-input")
 _INSTALL = ("install", "--no-deps", "--no-compile", "--no-cache-dir", "--quiet", "--progress-bar", "off")
@@ -57,7 +56,7 @@ def build_root(root: Path, unused: tuple[str, ...], log: Path, progress: Progres
 def _bootstrap(root: Path, log: Path) -> None:
     argv = [
         *(*CONTAINED, "debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}"),
-        *(f"--keyring={KEYRING}", SUITE, str(root), find_mirror()),
+        *(f"--keyring={KEYRING}", SUITE, str(root), *mirror_arguments()),
     ]
     if not Path("/usr/share/debootstrap/scripts", SUITE).exists():
         argv.append("sid")
@@ -65,8 +64,6 @@ def _bootstrap(root: Path, log: Path) -> None:
         done = subprocess.run(argv, stdout=output, stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0:
         raise failure("debootstrap failed", log)
-    if not any(parse_debootstrap_line(line) for line in log.read_text(errors="replace").splitlines()):
-        raise failure("debootstrap did nothing", log)
 
 
 def _install(root: Path, log: Path, progress: Progress) -> None:

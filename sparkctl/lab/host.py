@@ -18,7 +18,6 @@ Progress = Callable[[str], None]
 
 MIRROR_VARIABLE = "SPARKCTL_LAB_MIRROR"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-_DEFAULT_MIRROR = "http://deb.debian.org/debian"
 # Snapshot archives are frozen in time: /archive/debian/20250520T000000Z.
 _DATED = re.compile(r"/archive/debian/\d{8}T\d{6}Z/?$")
 _PROGRAM_PACKAGES = {
@@ -66,20 +65,22 @@ def install_programs(progress: Progress) -> None:
             )
 
 
-def find_mirror() -> str:
-    """URL of a Debian mirror that has trixie; its signatures are checked later, by debootstrap.
+def mirror_arguments() -> tuple[str, ...]:
+    """The last argument of debootstrap: URL of a Debian mirror that has trixie, or none for debootstrap's own default.
 
-    In this order: $SPARKCTL_LAB_MIRROR, this machine's own mirrors, Debian's. A dated snapshot is replaced by
-    the plain /debian of the same server. Raises OperationFailed if none answers.
+    In this order: $SPARKCTL_LAB_MIRROR, this machine's own mirrors, the default, which is Debian's. A dated snapshot is
+    replaced by its current sibling on the same host, because it may be older than trixie. Signatures are checked later,
+    by debootstrap. Raises OperationFailed when the mirror that was wished for does not have trixie.
     """
     wanted = os.environ.get(MIRROR_VARIABLE)
-    candidates = (wanted,) if wanted else (*_own_mirrors(), _DEFAULT_MIRROR)
-    for mirror in dict.fromkeys(candidates):
+    for mirror in dict.fromkeys((wanted,) if wanted else _own_mirrors()):
         if _has_trixie(mirror):
-            return mirror
+            return (mirror,)
+    if not wanted:
+        return ()
     raise OperationFailed(
-        f"no Debian mirror with trixie answers (tried {', '.join(dict.fromkeys(candidates))})",
-        remedy=f"name one that this machine reaches: `{MIRROR_VARIABLE}=http://…/debian sparkctl lab up`",
+        f"{wanted} does not answer or does not have Debian trixie",
+        remedy=f"name a mirror that this machine reaches: `{MIRROR_VARIABLE}=http://…/debian sparkctl lab up`",
     )
 
 

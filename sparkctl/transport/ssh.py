@@ -15,6 +15,7 @@ from pathlib import Path
 import fabric
 import paramiko
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+from paramiko.ssh_exception import NoValidConnectionsError
 
 from sparkctl.errors import AccessRefused, HostError, HostKeyRefused, HostUnreachable, OperationFailed
 from sparkctl.inventory.model import Host
@@ -217,6 +218,9 @@ def translated(error: Exception, host: Host) -> HostError:
         return HostKeyRefused("the host key is not pinned yet", where=where, remedy=f"`{trust}`")
     if isinstance(error, FileNotFoundError) or (isinstance(error, paramiko.SSHException) and "key file" in str(error)):
         return AccessRefused(f"cannot read the key: {error}", where=where, remedy="correct `key:` in the inventory")
+    if isinstance(error, NoValidConnectionsError):
+        # One attempt per address of the name; the first tells enough.
+        error = next(iter(error.errors.values()))
     reason = "no answer" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
     return HostUnreachable(
         f"cannot connect: {reason}",

@@ -4,6 +4,7 @@ The engine here is a shell script in an image of a few megabytes that behaves as
 has tests of its own (marker `engine`).
 """
 
+import json
 import signal
 import subprocess
 import time
@@ -242,3 +243,28 @@ def test_a_running_group_is_not_disturbed_and_stop_proves_that_it_is_gone(lab, p
     codes = [finding["code"] for finding in stopped.envelope["findings"]]
     assert codes.count("stop.containers") == codes.count("stop.ports") == codes.count("stop.memory") == 2
     assert lab.sparkctl("stop", "--yes", inventory=path).envelope["data"] == {"stopped": []}
+
+
+def test_a_node_that_dies_while_the_engine_starts_is_named_and_the_other_rank_is_stopped(lab, pair, inventory):
+    with_model(pair[0])
+    command = [*PROGRAM, "serve", MODEL, "--pp", "2", "--yes", "--json", "-i", str(inventory())]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        deadline = time.monotonic() + 60
+        while on(pair[0], "docker ps -q | wc -l") == "0" and time.monotonic() < deadline:
+            time.sleep(0.5)
+        fault = [*PROGRAM, "lab", "fault"]
+        off = subprocess.run(
+            [*fault, "off", "spark-2", "--name", lab.name], capture_output=True, text=True, check=False
+        )
+        assert off.returncode == 0, off.stdout + off.stderr
+        try:
+            printed, _ = process.communicate(timeout=180)
+        finally:
+            subprocess.run([*fault, "on", "spark-2", "--name", lab.name], check=True, capture_output=True)
+    envelope = json.loads(printed)
+    assert process.returncode == 1, envelope
+    assert envelope["data"]["failure"]["host"] == "spark-2"
+    assert "contact with the host was lost" in envelope["findings"][-1]["message"]
+    # What could not be stopped is named; what could be, is.
+    assert envelope["data"]["failure"]["left_running"] == ["rank 1 on spark-2"]
+    assert on(pair[0], "docker ps -aq | wc -l") == "0"
