@@ -40,7 +40,7 @@ from sparkctl.report.render_links import render_changes as render_link_changes
 from sparkctl.report.render_links import render_link_plan, render_rates
 from sparkctl.report.render_serving import failure_finding, render_failure, render_plan, render_start
 from sparkctl.report.render_serving import render_changes as render_serving_changes
-from sparkctl.report.render_up import StageTime, render_answer, render_stages, render_stop
+from sparkctl.report.render_up import StageTime, render_answer, render_next, render_stages, render_stop
 from sparkctl.report.serving import StartFailure, StartReport
 from sparkctl.verify.bandwidth import bandwidth_findings
 from sparkctl.verify.cabling import judge_cabling
@@ -104,7 +104,8 @@ class _Walk:
         status = derived_status(self.findings)
         if self.would_change and status is Status.OK:
             status = Status.CHANGES
-        lines = (*self.lines, *render_stages(self.times), *render_stop(ended_early))
+        after = render_next() if "answer" in self.data and not ended_early else ()
+        lines = (*self.lines, *render_stages(self.times), *render_stop(ended_early), *after)
         return Result(self.data, lines, tuple(self.findings), status, error)
 
 

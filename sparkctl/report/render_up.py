@@ -36,3 +36,8 @@ def render_stages(times: Sequence[StageTime]) -> tuple[str, ...]:
 def render_stop(times: Sequence[StageTime]) -> tuple[str, ...]:
     """One line that names the stage that was the last, because it was not right."""
     return (f"stopped at `{times[-1].stage}`; the stages before it are done and stay as they are",) if times else ()
+
+
+def render_next() -> tuple[str, ...]:
+    """One line: what can be typed now that a model is served."""
+    return ("next:     `sparkctl ask 'your question'`, `sparkctl status`, `sparkctl logs`; back: `sparkctl down`",)

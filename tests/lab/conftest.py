@@ -70,6 +70,7 @@ def start_lab(name: str, inventory: Path, *options: str) -> SharedLab:
     """`sparkctl lab up`; its progress goes to the test's captured output."""
     if os.geteuid() != 0:
         pytest.fail("tests on the lab need root: `make test` uses sudo")
+    stop_lab(name)  # remains of a run that was killed, alive or dead
     command = [*PROGRAM, "lab", "up", "--name", name, "--inventory-out", str(inventory), *options]
     done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
@@ -79,7 +80,8 @@ def start_lab(name: str, inventory: Path, *options: str) -> SharedLab:
 
 def stop_lab(name: str) -> None:
     """`sparkctl lab down`."""
-    subprocess.run([*PROGRAM, "lab", "down", "--name", name], check=True, stdin=subprocess.DEVNULL)
+    command = [*PROGRAM, "lab", "down", "--name", name]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
 
 
 @pytest.fixture(scope="session")
