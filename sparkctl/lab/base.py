@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from sparkctl.errors import OperationFailed
-from sparkctl.lab.host import KEYRING, Progress, mirror_arguments
+from sparkctl.lab.host import CONTAINED, Progress, debootstrap_command
 from sparkctl.lab.node_files import USER, USER_ID
 from sparkctl.lab.paths import cache_root
 from sparkctl.lab.trees import remove_tree
@@ -63,10 +63,10 @@ def ensure_base(progress: Progress) -> Path:
         remove_tree(remains)
     building = finished.with_name(finished.name + ".building")
     log = cache_root() / "debootstrap.log"
-    mirror = mirror_arguments()
+    command = debootstrap_command(SUITE, PACKAGES, building)
     progress("building the nodes' root file system: once, about two minutes, 0.8 GB")
     try:
-        _bootstrap(building, mirror, log, progress)
+        _bootstrap(command, log, progress)
         progress("root file system: customising")
         _run(("chroot", str(building), "/bin/sh", "-c", _CUSTOMISE), log)
         building.rename(finished)
@@ -82,15 +82,8 @@ def parse_debootstrap_line(line: str) -> tuple[str, str] | None:
     return (match[1].lower(), match[2]) if match else None
 
 
-def _bootstrap(building: Path, mirror: tuple[str, ...], log: Path, progress: Progress) -> None:
-    argv = [
-        # Own mount and process namespaces: whatever stops us, no mount and no process of debootstrap is left.
-        *("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child"),
-        *("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", f"--keyring={KEYRING}"),
-        *(SUITE, str(building), *mirror),
-    ]
-    if not Path("/usr/share/debootstrap/scripts", SUITE).exists():
-        argv.append("sid")
+def _bootstrap(command: tuple[str, ...], log: Path, progress: Progress) -> None:
+    argv = (*CONTAINED, *command)
     with (
         log.open("w") as copy,
         subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1) as process,

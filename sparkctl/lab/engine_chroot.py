@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sparkctl.errors import OperationFailed
-
-# Own mount and process namespaces: whatever stops us, no mount and no process is left.
-CONTAINED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child")
+from sparkctl.lab.host import CONTAINED
 
 
 def run_inside(

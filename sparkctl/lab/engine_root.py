@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from sparkctl.errors import OperationFailed
-from sparkctl.lab.engine_chroot import CONTAINED, failure, run_inside
+from sparkctl.lab.engine_chroot import failure, run_inside
 from sparkctl.lab.engine_pip import TORCH_CPU_INDEX, TORCH_INDEX_VARIABLE, PipSettings, gather_pip_settings
 from sparkctl.lab.engine_recipe import (
     ENVIRONMENT,
@@ -21,7 +21,7 @@ from sparkctl.lab.engine_recipe import (
     WORKING_DIRECTORY,
     requirements,
 )
-from sparkctl.lab.host import KEYRING, Progress, mirror_arguments
+from sparkctl.lab.host import CONTAINED, Progress, debootstrap_command
 
 _PIP = (f"{VENV}/bin/python", "-m", "pip", "--disable-pip-version-check", "--no-input")
 _INSTALL = ("install", "--no-deps", "--no-compile", "--no-cache-dir", "--quiet", "--progress-bar", "off")
@@ -54,12 +54,7 @@ def build_root(root: Path, unused: tuple[str, ...], log: Path, progress: Progres
 
 
 def _bootstrap(root: Path, log: Path) -> None:
-    argv = [
-        *(*CONTAINED, "debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}"),
-        *(f"--keyring={KEYRING}", SUITE, str(root), *mirror_arguments()),
-    ]
-    if not Path("/usr/share/debootstrap/scripts", SUITE).exists():
-        argv.append("sid")
+    argv = (*CONTAINED, *debootstrap_command(SUITE, PACKAGES, root))
     with log.open("a") as output:
         done = subprocess.run(argv, stdout=output, stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0:

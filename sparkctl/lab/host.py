@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +16,9 @@ from sparkctl.errors import OperationFailed, UsageError
 # Called with one line of words for people whenever a longer step starts or moves on.
 Progress = Callable[[str], None]
 
+# Own mount and process namespaces for what builds a root file system: whatever stops us, no mount and no process of it
+# is left.
+CONTAINED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child")
 MIRROR_VARIABLE = "SPARKCTL_LAB_MIRROR"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Snapshot archives are frozen in time: /archive/debian/20250520T000000Z.
@@ -65,19 +68,30 @@ def install_programs(progress: Progress) -> None:
             )
 
 
-def mirror_arguments() -> tuple[str, ...]:
-    """The last argument of debootstrap: URL of a Debian mirror that has trixie, or none for debootstrap's own default.
+def debootstrap_command(suite: str, packages: Sequence[str], root: Path) -> tuple[str, ...]:
+    """The words that build a minimal Debian of that suite with these packages in `root`; signatures are checked.
 
-    In this order: $SPARKCTL_LAB_MIRROR, this machine's own mirrors, the default, which is Debian's. A dated snapshot is
-    replaced by its current sibling on the same host, because it may be older than trixie. Signatures are checked later,
-    by debootstrap. Raises OperationFailed when the mirror that was wished for does not have trixie.
+    Raises OperationFailed when the mirror that was wished for does not answer.
+    """
+    words = ("debootstrap", "--variant=minbase", f"--include={','.join(packages)}", f"--keyring={KEYRING}")
+    # An older debootstrap does not know a newer suite by name; all suites since 2005 are built like sid.
+    known = Path("/usr/share/debootstrap/scripts", suite).exists()
+    return (*words, suite, str(root), find_mirror(), *(() if known else ("sid",)))
+
+
+def find_mirror() -> str:
+    """URL of a Debian mirror that has trixie; empty for debootstrap's own default, which is Debian's.
+
+    In this order: $SPARKCTL_LAB_MIRROR, this machine's own mirrors, the default. A dated snapshot is replaced by its
+    current sibling on the same host, because it may be older than trixie.
+    Raises OperationFailed when the mirror that was wished for does not have trixie.
     """
     wanted = os.environ.get(MIRROR_VARIABLE)
     for mirror in dict.fromkeys((wanted,) if wanted else _own_mirrors()):
         if _has_trixie(mirror):
-            return (mirror,)
+            return mirror
     if not wanted:
-        return ()
+        return ""
     raise OperationFailed(
         f"{wanted} does not answer or does not have Debian trixie",
         remedy=f"name a mirror that this machine reaches: `{MIRROR_VARIABLE}=http://…/debian sparkctl lab up`",
