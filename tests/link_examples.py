@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from ipaddress import IPv4Interface
 from pathlib import Path
 
-from sparkctl.facts.model import Cage, Docker, DockerState, HostFacts, Neighbour, Port, Route
+from sparkctl.facts.model import Cage, HostFacts, Neighbour, Port
 from sparkctl.inventory.model import Cluster, Host
 from sparkctl.plan.cabling import Cabling
 from sparkctl.plan.links import LinkPlan, plan_links
 from sparkctl.plan.topology import assemble_cabling
+from tests.spark_example import bare_spark, route
 
 TEMPLATE = (Path(__file__).parents[1] / "templates" / "netplan.yaml.j2").read_text()
 CLUSTER = Cluster("desk", (Host("spark-a", "192.0.2.11"), Host("spark-b", "192.0.2.12")))
@@ -34,38 +34,7 @@ def spark(name: str, number: int, *, peer: int, cages: tuple[Cage, ...] = (Cage.
         for index, (netdev, pci, cage, rdma) in enumerate(_PORTS)
     )
     heard = tuple(Neighbour(port.netdev, mac(peer, index)) for index, port in enumerate(ports) if port.carrier)
-    return HostFacts(
-        host=name,
-        hostname=name,
-        machine_id=f"id-{number}",
-        user="nvidia",
-        home="/home/nvidia",
-        sudo=True,
-        product="NVIDIA_DGX_Spark",
-        dgx_release={},
-        gpu="NVIDIA GB10",
-        driver="580.95.05",
-        os_name="Ubuntu 24.04",
-        kernel="6.17",
-        architecture="aarch64",
-        cpu_count=20,
-        memory_total_bytes=127_600_748 * 1024,
-        memory_available_bytes=120_000_000 * 1024,
-        management_netdev="enP7s7",
-        management_address=f"192.0.2.1{number}",
-        ports=ports,
-        other_netdevs=("lo", "enP7s7", "wlP9s9"),
-        neighbours=heard,
-        routes=(route("0.0.0.0/0", "enP7s7", gateway="192.0.2.1"), route("192.0.2.0/24", "enP7s7")),
-        docker=Docker(DockerState.READY, "29.0"),
-        netplan_files={},
-        programs=frozenset({"iperf3", "ping"}),
-        infiniband_device_dir=True,
-    )
-
-
-def route(destination: str, netdev: str, gateway: str | None = None) -> Route:
-    return Route(IPv4Interface(destination).network, netdev, gateway)
+    return replace(bare_spark(name, number), ports=ports, neighbours=heard)
 
 
 def pair(cages: tuple[Cage, ...] = (Cage.P0,)) -> dict[str, HostFacts]:

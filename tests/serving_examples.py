@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sparkctl.catalog.load import load_recipes
 from sparkctl.catalog.model import choose_recipe
-from sparkctl.facts.model import Cage, Docker, DockerState, HostFacts, Port
+from sparkctl.facts.model import Cage, HostFacts, Port
 from sparkctl.facts.served import RunningFacts, ServingFacts
 from sparkctl.inventory.model import Cluster, Host
 from sparkctl.plan.layout import Layout
@@ -16,6 +16,7 @@ from sparkctl.plan.rails import serving_rails
 from sparkctl.plan.serving import ServingPlan, ServingRequest, plan_serving
 from sparkctl.tools.docker import Container, ContainerState, Image
 from sparkctl.tools.model_files import FoundModel, ModelAnswer, ModelFile, ModelPlace
+from tests.spark_example import bare_spark
 
 CAPTURES = Path(__file__).parent / "captures"
 GIB = 1024**3
@@ -32,37 +33,12 @@ def port(netdev: str, rdma: str, pci: str, address: str) -> Port:
 def host_facts(host: str, number: int) -> HostFacts:
     """number: last part of the rail addresses. The second host's twins have other names, as after a port swap."""
     cage = "0" if number == 1 else "1"
-    return HostFacts(
-        host=host,
-        hostname=host,
-        machine_id=f"id-{number}",
-        user="nvidia",
-        home="/home/nvidia",
-        sudo=True,
-        product="NVIDIA_DGX_Spark",
-        dgx_release={},
-        gpu="NVIDIA GB10",
-        driver="580.95.05",
-        os_name="Ubuntu 24.04",
-        kernel="6.14",
-        architecture="aarch64",
-        cpu_count=20,
-        memory_total_bytes=121 * GIB,
-        memory_available_bytes=115 * GIB,
-        management_netdev="enP7s7",
-        management_address=f"192.0.2.1{number}",
-        ports=(
-            port(f"enp1s0f{cage}np{cage}", f"rocep1s0f{cage}", f"0000:01:00.{cage}", f"10.177.0.{number}/30"),
-            port(f"enP2p1s0f{cage}np{cage}", f"roceP2p1s0f{cage}", f"0002:01:00.{cage}", f"10.177.0.{number + 4}/30"),
-        ),
-        other_netdevs=(),
-        neighbours=(),
-        routes=(),
-        docker=Docker(DockerState.READY, "28.0"),
-        netplan_files={},
-        programs=frozenset({"curl", "rsync", "docker"}),
-        infiniband_device_dir=True,
+    ports = (
+        port(f"enp1s0f{cage}np{cage}", f"rocep1s0f{cage}", f"0000:01:00.{cage}", f"10.177.0.{number}/30"),
+        port(f"enP2p1s0f{cage}np{cage}", f"roceP2p1s0f{cage}", f"0002:01:00.{cage}", f"10.177.0.{number + 4}/30"),
     )
+    memory = {"memory_total_bytes": 121 * GIB, "memory_available_bytes": 115 * GIB}
+    return replace(bare_spark(host, number), ports=ports, **memory)
 
 
 def found_model(root: str = f"/home/nvidia/models/{MODEL}", config: str = CONFIG) -> FoundModel:

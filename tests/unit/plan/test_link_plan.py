@@ -9,7 +9,8 @@ from sparkctl.inventory.model import LinkWishes
 from sparkctl.plan.cabling import Cabling, Topology
 from sparkctl.plan.links import NETPLAN_PATH, plan_links
 from sparkctl.plan.topology import assemble_cabling
-from tests.link_examples import CLUSTER, FIRST, TEMPLATE, TWIN, A, B, applied, changed, pair, plan, route, with_port
+from tests.link_examples import CLUSTER, FIRST, TEMPLATE, TWIN, A, B, applied, changed, pair, plan, with_port
+from tests.spark_example import route
 
 NETPLAN_OF_A = """\
 # Written by sparkctl for spark-a: the links between the Sparks. Changes made here by hand are overwritten by
