@@ -1,9 +1,7 @@
 """The stages of the whole path. Each one is right, or it is the last."""
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sparkctl.cli.discover import public_facts
 from sparkctl.cli.link_stages import (
@@ -28,19 +26,20 @@ from sparkctl.cli.serving_stages import (
     unreachable_findings,
 )
 from sparkctl.cli.session import Result, Session
+from sparkctl.cli.walk import Walk
 from sparkctl.diff.serving import ServingChange
 from sparkctl.errors import Interrupted, SparkctlError
 from sparkctl.facts.gather import gather_cluster
 from sparkctl.facts.model import HostFacts
 from sparkctl.plan.serving import ServingPlan, ServingRequest
 from sparkctl.plan.topology import assemble_cabling
-from sparkctl.report.finding import Finding, Severity, Status, derived_status
+from sparkctl.report.finding import Finding, Severity, Status
 from sparkctl.report.render_facts import render_cabling, render_hosts
 from sparkctl.report.render_links import render_changes as render_link_changes
 from sparkctl.report.render_links import render_link_plan, render_rates
 from sparkctl.report.render_serving import failure_finding, render_failure, render_plan, render_start
 from sparkctl.report.render_serving import render_changes as render_serving_changes
-from sparkctl.report.render_up import StageTime, render_answer, render_next, render_stages, render_stop
+from sparkctl.report.render_up import render_answer
 from sparkctl.report.serving import StartFailure, StartReport
 from sparkctl.verify.bandwidth import bandwidth_findings
 from sparkctl.verify.cabling import judge_cabling
@@ -49,7 +48,6 @@ from sparkctl.verify.hosts import judge_hosts
 # Seconds per measurement: the first proof of a link takes its time, the proof that nothing has changed is quick.
 _FIRST_PROOF_S, _REPEATED_PROOF_S = 2, 1
 _ANSWER_TOKENS = 64
-_STOPPERS = (Severity.FAIL, Severity.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -65,57 +63,13 @@ class Wish:
     yes: bool
 
 
-@dataclass
-class _Walk:
-    """What the stages so far have brought; grows while the path is walked."""
-
-    session: Session
-    data: dict[str, object] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    times: list[StageTime] = field(default_factory=list)
-    would_change: bool = False
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time a stage, also one that ends with an error."""
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self.times.append(StageTime(name, time.monotonic() - started))
-
-    def found(self, *findings: Finding) -> None:
-        """Keep what a person should know: everything but OK, and nothing twice."""
-        for finding in findings:
-            if finding.severity is not Severity.OK and finding not in self.findings:
-                self.findings.append(finding)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a finding so far forbids to go on."""
-        return any(finding.severity in _STOPPERS for finding in self.findings)
-
-    def result(self, error: SparkctlError | None = None) -> Result:
-        """The one report; with the error that ended the path, if one did."""
-        self.data["stages"] = self.times
-        ended_early = self.times[-1:] if self.stopped or error is not None else []
-        self.data["stopped_at"] = ended_early[0].stage if ended_early else None
-        status = derived_status(self.findings)
-        if self.would_change and status is Status.OK:
-            status = Status.CHANGES
-        after = render_next() if "answer" in self.data and not ended_early else ()
-        lines = (*self.lines, *render_stages(self.times), *render_stop(ended_early), *after)
-        return Result(self.data, lines, tuple(self.findings), status, error)
-
-
 def walk_up(session: Session, wish: Wish) -> Result:
     """Discover, link, prove, serve, ask; findings that are not right end it early.
 
     An error or Ctrl-C becomes part of the result, so that the report of the stages before it is not lost.
     """
     new_guard(wish.guard_s)  # says at once when the time is too short
-    walk = _Walk(session)
+    walk = Walk(session)
     try:
         _walk_up(walk, wish)
     except SparkctlError as error:
@@ -128,7 +82,7 @@ def walk_up(session: Session, wish: Wish) -> Result:
     return walk.result()
 
 
-def _walk_up(walk: _Walk, wish: Wish) -> None:
+def _walk_up(walk: Walk, wish: Wish) -> None:
     facts = _discover(walk)
     if walk.stopped:
         return
@@ -151,7 +105,7 @@ def _walk_up(walk: _Walk, wish: Wish) -> None:
 def walk_down(session: Session, guard_s: int, *, check: bool, yes: bool) -> Result:
     """Stop what is served, then take the links back. Raises what the stages raise."""
     new_guard(guard_s)
-    walk = _Walk(session)
+    walk = Walk(session)
     group, running, errors = find_group(session)
     walk.found(*unreachable_findings(errors))
     if walk.stopped:
@@ -178,7 +132,7 @@ def walk_down(session: Session, guard_s: int, *, check: bool, yes: bool) -> Resu
     return walk.result()
 
 
-def _discover(walk: _Walk) -> Mapping[str, HostFacts]:
+def _discover(walk: Walk) -> Mapping[str, HostFacts]:
     session = walk.session
     with walk.stage("discover"), session.phase(f"reading {len(session.transports)} hosts"):
         facts = gather_cluster(session.transports).require_all()
@@ -190,7 +144,7 @@ def _discover(walk: _Walk) -> Mapping[str, HostFacts]:
     return facts
 
 
-def _link(walk: _Walk, facts: Mapping[str, HostFacts], wish: Wish) -> PlannedLinks:
+def _link(walk: Walk, facts: Mapping[str, HostFacts], wish: Wish) -> PlannedLinks:
     session = walk.session
     with walk.stage("link"):
         if not wish.check:
@@ -220,7 +174,7 @@ def _link(walk: _Walk, facts: Mapping[str, HostFacts], wish: Wish) -> PlannedLin
     return planned
 
 
-def _prove(walk: _Walk, planned: PlannedLinks) -> Mapping[str, HostFacts]:
+def _prove(walk: Walk, planned: PlannedLinks) -> Mapping[str, HostFacts]:
     session = walk.session
     with walk.stage("prove"):
         walk.found(*missing_iperf3(planned.facts))
@@ -243,7 +197,7 @@ def _prove(walk: _Walk, planned: PlannedLinks) -> Mapping[str, HostFacts]:
     return facts
 
 
-def _serve(walk: _Walk, wish: Wish, model: str, facts: Mapping[str, HostFacts]) -> ServingPlan | None:
+def _serve(walk: Walk, wish: Wish, model: str, facts: Mapping[str, HostFacts]) -> ServingPlan | None:
     session = walk.session
     wishes = session.cluster.serving
     tp, pp = (wishes.tp, wishes.pp) if wish.tp is None and wish.pp is None else (wish.tp, wish.pp)
@@ -264,7 +218,7 @@ def _serve(walk: _Walk, wish: Wish, model: str, facts: Mapping[str, HostFacts]) 
 
 
 def _start(
-    walk: _Walk,
+    walk: Walk,
     plan: ServingPlan,
     changes: Sequence[ServingChange],
     request: ServingRequest,
@@ -282,7 +236,7 @@ def _start(
     return _started(walk, plan, start_and_prove(session, plan))
 
 
-def _taken_over(walk: _Walk, plan: ServingPlan) -> ServingPlan | None:
+def _taken_over(walk: Walk, plan: ServingPlan) -> ServingPlan | None:
     """What runs as planned stays; if it is still starting, its end is awaited."""
     outcome = take_over(walk.session, plan)
     if outcome is not None:
@@ -292,7 +246,7 @@ def _taken_over(walk: _Walk, plan: ServingPlan) -> ServingPlan | None:
     return plan
 
 
-def _started(walk: _Walk, plan: ServingPlan, outcome: StartReport | StartFailure) -> ServingPlan | None:
+def _started(walk: Walk, plan: ServingPlan, outcome: StartReport | StartFailure) -> ServingPlan | None:
     if isinstance(outcome, StartFailure):
         walk.data["serving"] = {"plan": plan, "failure": outcome}
         walk.lines += [*render_failure(outcome), ""]
@@ -303,7 +257,7 @@ def _started(walk: _Walk, plan: ServingPlan, outcome: StartReport | StartFailure
     return plan
 
 
-def _ask(walk: _Walk, wish: Wish) -> None:
+def _ask(walk: Walk, wish: Wish) -> None:
     with walk.stage("ask"), walk.session.phase("one question"):
         _, answer = ask_group(walk.session, wish.question, _ANSWER_TOKENS, lambda _: None)
     walk.data |= {"question": wish.question, "answer": answer, "tokens_per_s": answer.tokens_per_s}
