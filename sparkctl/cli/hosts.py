@@ -12,7 +12,7 @@ from sparkctl.report.finding import Status
 from sparkctl.report.render import render_table
 from sparkctl.transport.hostkeys import OfferedKey, Trust, offered_key, pin_key
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 
 @app.callback()

@@ -10,7 +10,7 @@ from sparkctl.cli.session import Result, Session, run_command
 from sparkctl.inventory.load import inventory_path, load_cluster
 from sparkctl.report.render import render_table
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 
 @app.callback()

@@ -24,7 +24,7 @@ from sparkctl.lab.status import LabHandle, LabState, NodeHandle, NodeState, lab_
 from sparkctl.report.finding import Status
 from sparkctl.report.render import render_table
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 NameOption = Annotated[str, typer.Option("--name", help="Name of the lab.")]
 

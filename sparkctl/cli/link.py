@@ -30,7 +30,7 @@ from sparkctl.verify.bandwidth import bandwidth_findings
 from sparkctl.verify.links import judge_links
 from sparkctl.verify.measure import observe_links
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 # Below: an IPv6 link-local address would not fit its minimum; above: the ConnectX-7 takes no larger frames.
 _SMALLEST_MTU, _LARGEST_MTU = 1280, 9978

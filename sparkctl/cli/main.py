@@ -114,6 +114,9 @@ def _usage(error: TyperException, *, as_json: bool) -> int:
     """Report a wrong command line: usage and message, or the same envelope as any other error."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "sparkctl"
+    if type(error).__name__ == "NoArgsIsHelpError":  # typer keeps this class private; its message is the help text
+        typer.echo(error.format_message(), err=True)
+        return _USAGE_CODE
     if not as_json:
         typer.echo(f"error: {error.format_message()}\n\nhint: `{path} --help`", err=True)
         return _USAGE_CODE

@@ -39,7 +39,7 @@ from sparkctl.report.serving import StartFailure
 from sparkctl.tools.openai_api import Piece
 from sparkctl.verify.watch import api_is_healthy
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 MODEL_HELP = "Path on the hosts, name below serving.models_dir, or Hugging Face id in a host's cache."
 

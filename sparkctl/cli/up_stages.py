@@ -68,8 +68,9 @@ def walk_up(session: Session, wish: Wish) -> Result:
 
     An error or Ctrl-C becomes part of the result, so that the report of the stages before it is not lost.
     """
-    new_guard(wish.guard_s)  # says at once when the time is too short
-    walk = Walk(session)
+    # What is wrong with the command line or the inventory is said before anything is walked.
+    new_guard(wish.guard_s)
+    walk = Walk(session, {"cluster": session.cluster.name})
     try:
         _walk_up(walk, wish)
     except SparkctlError as error:
