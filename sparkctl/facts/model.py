@@ -122,7 +122,7 @@ class HostFacts:
 
     @property
     def is_spark(self) -> bool:
-        """A GB10 box of whatever maker. The release file is no gate: OEM machines carry other names (H12)."""
+        """A GB10 box of whatever maker. The release file is no gate: OEM machines carry other names."""
         return self.gpu is not None and "GB10" in self.gpu
 
     def port(self, netdev: str) -> Port:

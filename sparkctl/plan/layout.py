@@ -31,7 +31,7 @@ def choose_layout(*, tp: int | None, pp: int | None, hosts: int) -> Layout:
     """The layout asked for; without a wish the layers are dealt out over all hosts.
 
     PP is the default because it suits every head count and crosses the cable once per token, where TP crosses it
-    twice per layer (shared findings on layouts, section 3).
+    twice per layer (Megatron-LM, arXiv:1909.08053, section 3).
     """
     if tp is None and pp is None:
         return Layout(pp=hosts)

@@ -6,7 +6,7 @@ from sparkctl.plan.layout import Layout
 from sparkctl.plan.model_shape import ModelShape
 
 # Room for CUDA context, graphs, activations and communication buffers of one rank. Our own guess: there is no
-# published figure (shared findings on layouts, section 5); to be measured per image.
+# published figure; to be measured per image.
 WORKING_BYTES = 4 * 1024**3
 # Layers are dealt out evenly, but the first rank also holds the embedding and the last one the output head.
 _UNEVEN_SHARE = 1.1

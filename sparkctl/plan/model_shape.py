@@ -9,7 +9,7 @@ from sparkctl.errors import UsageError
 
 # Decoders with plain attention (one head count, one layer count, K and V cached per KV head), whose keys in
 # config.json were read in the transformers sources. Others, such as MLA or hybrid models, have terms that these
-# formulas lack, and are refused rather than guessed (catalogue P-30).
+# formulas lack, and are refused rather than guessed (spark-arena/sparkrun#136, #247, #248).
 KNOWN_ARCHITECTURES = frozenset(
     {
         "GptOssForCausalLM",

@@ -31,7 +31,7 @@ from sparkctl.plan.rails import RailAddress
 from sparkctl.plan.serving_environment import rank_environment
 from sparkctl.tools.docker import ContainerSpec
 
-# Private shared memory of 10 GiB: a limit, because 64 GiB of it was followed by power-offs (catalogue P-27), and
+# Private shared memory of 10 GiB: a limit, because 64 GiB of it was followed by power-offs (DSPARK-2X#31), and
 # private, because what a killed rank leaves in the host's /dev/shm stays there.
 _SHM_SIZE = "10g"
 # NVIDIA's serving playbooks: locked memory without limit for RDMA, 64 MiB of stack.
@@ -207,7 +207,7 @@ def _entry(entrypoint: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def _options(facts: HostFacts, *, rdma: bool) -> tuple[str, ...]:
-    # Without the device NCCL takes TCP and gives no error (catalogue S34).
+    # Without the device NCCL takes TCP and gives no error (GX, troubleshoot runbook).
     device = ("--device", "/dev/infiniband") if rdma and facts.infiniband_device_dir else ()
     return ("--gpus", "all", "--network", "host", "--shm-size", _SHM_SIZE, *_ULIMITS, *device)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sparkctl.plan.rails import RailAddress
 
 # The engine's own limits. Only our watch on progress ends a start: a first one with JIT and autotuning took 40 minutes
-# in the field (catalogue P-31). One step may take 15 minutes, as a first request can compile; longer would only keep
+# in the field (DSPARK-2X#19, #40). One step may take 15 minutes, as a first request can compile; longer would only keep
 # an engine that has lost a rank from noticing it (seen in vLLM 0.32: /health stays 200 until this limit).
 _READY_LIMIT_S = 86_400
 _STEP_LIMIT_S = 900
