@@ -61,7 +61,8 @@ def stop_daemon_command(pid: int, directory: str) -> Command:
 def fetch_command(*, address: str, port: int, target: str, secret: str, timeout_s: float) -> Command:
     """Fetch the whole module into the folder `target`; the secret travels on standard input.
 
-    --whole-file: computing differences costs more than it saves on a fast link (404 to 451 MB/s; unslothai/unsloth#10280).
+    --whole-file: computing differences costs more than it saves on a fast link (404 to 451 MB/s;
+    unslothai/unsloth#10280).
     """
     options = ("--whole-file", "--partial", "--info=progress2", "--no-inc-recursive", "--outbuf=L", "--timeout=60")
     source = f"rsync://{DAEMON_USER}@{address}:{port}/{MODULE}/"
