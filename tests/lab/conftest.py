@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,10 @@ import pytest
 # A fixed name, so that the remains of a run that was killed are found and removed; another one for a second run beside.
 SHARED_NAME = os.environ.get("SPARKCTL_TEST_LAB", "t-main")
 PROGRAM = (sys.executable, "-m", "sparkctl")
+
+# A shell without job control starts background programs with SIGINT ignored, and programs pass that on to theirs: the
+# tests of Ctrl-C would then test nothing. A handler here means the default there.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
