@@ -19,9 +19,8 @@ from sparkctl.inventory.model import Host
 from sparkctl.plan.cabling import Cabling
 from sparkctl.plan.topology import assemble_cabling
 from sparkctl.report.finding import Finding, Severity, Status, derived_status
-from sparkctl.report.render import render_table
 from sparkctl.report.render_facts import render_cabling, render_host_facts, render_hosts, render_ports
-from sparkctl.report.render_inventory import render_inventory
+from sparkctl.report.render_inventory import render_host_table, render_inventory
 from sparkctl.verify.cabling import judge_cabling
 from sparkctl.verify.hosts import judge_hosts
 
@@ -54,8 +53,7 @@ def discover(
 def list_hosts(session: Session) -> Result:
     """Body of `hosts list`: the inventory's hosts, without contact to them."""
     hosts = session.cluster.hosts
-    rows = [(host.name, host.address, host.port, host.user or "", host.key or "") for host in hosts]
-    return Result(data={"hosts": hosts}, lines=render_table(("host", "address", "port", "user", "key"), rows))
+    return Result(data={"hosts": hosts}, lines=render_host_table(hosts))
 
 
 def show_facts(session: Session) -> Result:

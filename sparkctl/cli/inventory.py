@@ -8,7 +8,7 @@ import typer
 from sparkctl.cli.options import JsonOption
 from sparkctl.cli.session import Result, Session, run_command
 from sparkctl.inventory.load import inventory_path, load_cluster
-from sparkctl.report.render import render_table
+from sparkctl.report.render_inventory import render_host_table
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -29,11 +29,10 @@ def check(
 
 def _check(file: Path | None) -> Result:
     cluster = load_cluster(inventory_path(file))
-    rows = [(host.name, host.address, host.port, host.user or "", host.key or "") for host in cluster.hosts]
     return Result(
         data={"cluster": cluster},
         lines=(
             f"{cluster.source}: cluster {cluster.name}, {len(cluster.hosts)} hosts, no mistakes",
-            *render_table(("host", "address", "port", "user", "key"), rows),
+            *render_host_table(cluster.hosts),
         ),
     )

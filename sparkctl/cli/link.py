@@ -19,10 +19,18 @@ from sparkctl.cli.link_stages import (
     plan_stage,
     up_stage,
 )
-from sparkctl.cli.options import CheckOption, HostOption, InventoryOption, JsonOption, VerboseOption, YesOption
+from sparkctl.cli.options import (
+    CheckOption,
+    GuardOption,
+    HostOption,
+    InventoryOption,
+    JsonOption,
+    VerboseOption,
+    YesOption,
+)
 from sparkctl.cli.session import Result, Session, run_command
 from sparkctl.facts.gather import gather_cluster
-from sparkctl.inventory.model import Cluster
+from sparkctl.inventory.model import MAX_MTU_BYTES, MIN_MTU_BYTES, Cluster
 from sparkctl.plan.measurements import DEFAULT_SECONDS
 from sparkctl.report.finding import Finding, Status, derived_status
 from sparkctl.report.render_links import render_changes, render_link_plan, render_rates
@@ -32,16 +40,9 @@ from sparkctl.verify.measure import observe_links
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
-# Below: an IPv6 link-local address would not fit its minimum; above: the ConnectX-7 takes no larger frames.
-_SMALLEST_MTU, _LARGEST_MTU = 1280, 9978
-
 MtuOption = Annotated[
     int | None,
-    typer.Option("--mtu", min=_SMALLEST_MTU, max=_LARGEST_MTU, help="Layer-3 size in bytes; else the inventory's."),
-]
-GuardOption = Annotated[
-    int,
-    typer.Option("--guard-seconds", help="A node that is not confirmed for this long takes the change back by itself."),
+    typer.Option("--mtu", min=MIN_MTU_BYTES, max=MAX_MTU_BYTES, help="Layer-3 size in bytes; else the inventory's."),
 ]
 SecondsOption = Annotated[int, typer.Option("--seconds", min=1, max=60, help="Duration of each measurement.")]
 

@@ -15,4 +15,10 @@ VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Show the c
 CheckOption = Annotated[
     bool, typer.Option("--check", help="Show what would change, change nothing; exit 10 if something would.")
 ]
+GuardOption = Annotated[
+    int,
+    typer.Option("--guard-seconds", help="A node that is not confirmed for this long takes the change back by itself."),
+]
+PpOption = Annotated[int | None, typer.Option("--pp", min=1, help="Deal the layers out over so many Sparks.")]
+TpOption = Annotated[int | None, typer.Option("--tp", min=1, help="Split every layer over so many Sparks.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]

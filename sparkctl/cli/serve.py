@@ -7,7 +7,16 @@ import typer
 
 from sparkctl.apply.serving import LOG_DIR
 from sparkctl.cli.follow import follow_logs, last_logs
-from sparkctl.cli.options import CheckOption, HostOption, InventoryOption, JsonOption, VerboseOption, YesOption
+from sparkctl.cli.options import (
+    CheckOption,
+    HostOption,
+    InventoryOption,
+    JsonOption,
+    PpOption,
+    TpOption,
+    VerboseOption,
+    YesOption,
+)
 from sparkctl.cli.serving_stages import (
     ask_group,
     by_host,
@@ -19,6 +28,7 @@ from sparkctl.cli.serving_stages import (
     stop_group,
     take_over,
     unreachable_findings,
+    wished_layout,
 )
 from sparkctl.cli.session import Result, Session, run_command
 from sparkctl.errors import OperationFailed, UsageError
@@ -47,8 +57,8 @@ MODEL_HELP = "Path on the hosts, name below serving.models_dir, or Hugging Face 
 @app.command()
 def serve(
     model: Annotated[str | None, typer.Argument(help=MODEL_HELP, show_default="serving.model")] = None,
-    pp: Annotated[int | None, typer.Option("--pp", min=1, help="Deal the layers out over so many Sparks.")] = None,
-    tp: Annotated[int | None, typer.Option("--tp", min=1, help="Split every layer over so many Sparks.")] = None,
+    pp: PpOption = None,
+    tp: TpOption = None,
     port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Port of the API.")] = None,
     engine_arg: Annotated[
         list[str] | None, typer.Option("--engine-arg", help="One more word for the engine; repeatable.")
@@ -67,7 +77,9 @@ def serve(
     run_command(
         "serve",
         session,
-        lambda s: _serve(s, _request(s, model, port, words), *_layout(s, tp, pp), show=show, check=check, yes=yes),
+        lambda s: _serve(
+            s, _request(s, model, port, words), *wished_layout(s, tp, pp), show=show, check=check, yes=yes
+        ),
     )
 
 
@@ -130,11 +142,6 @@ def _request(session: Session, model: str | None, port: int | None, words: tuple
     if not wanted:
         raise UsageError("no model named", remedy="`sparkctl serve MODEL`, or set serving.model in the inventory")
     return ServingRequest(wanted, port or wishes.port, words)
-
-
-def _layout(session: Session, tp: int | None, pp: int | None) -> tuple[int | None, int | None]:
-    wishes = session.cluster.serving
-    return (wishes.tp, wishes.pp) if tp is None and pp is None else (tp, pp)
 
 
 def _serve(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -140,43 +141,26 @@ def start_and_prove(
 
     Raises Interrupted on Ctrl-C, and OperationFailed when a container could not be started at all.
     """
-    transports = by_host(session)
-    began = time.monotonic()
-    try:
-        if not already_started:
-            with session.phase("start the ranks"):
-                start_ranks(plan, transports)
-        with session.phase("start the engine") as progress:
+    with ExitStack() as undo:
+        undo.callback(_stop_ranks, session, plan)
+        try:
+            outcome = _start_watched(session, plan, already_started=already_started)
+        except KeyboardInterrupt as error:
+            undo.pop_all()
+            left = _stop_ranks(session, plan)
+            state = "all ranks are stopped" if not left else f"NOT stopped: {', '.join(left)}"
+            raise Interrupted(
+                f"interrupted while the engine started; {state}",
+                remedy="run it again when ready" if not left else "`sparkctl stop`",
+            ) from error
+        undo.pop_all()
+        return outcome
 
-            def on_look(verdict: StartVerdict, ranks: Sequence[RankProgress]) -> None:
-                if isinstance(verdict, Waiting):
-                    each = ", ".join(f"rank {rank.rank} {rank.phase}" for rank in ranks)
-                    progress.update(each, done=verdict.percent, total=100 if verdict.percent is not None else None)
 
-            verdict, ranks = watch_start(plan, transports, on_look)
-        if isinstance(verdict, Broken):
-            return _failure(verdict, ranks, _stop_ranks(session, plan))
-        ready_s = time.monotonic() - began
-        with session.phase("first answer"):
-            answer = prove_answer(session, plan)
-        return StartReport(
-            ready_s=ready_s,
-            total_s=time.monotonic() - began,
-            phases=tuple((phase, at_s - began) for phase, at_s in _slowest(ranks)),
-            cache_tokens=next((rank.cache_tokens for rank in ranks if rank.cache_tokens), None),
-            prompt=PROOF_PROMPT,
-            answer=answer,
-        )
-    except KeyboardInterrupt as error:
-        left = _stop_ranks(session, plan)
-        state = "all ranks are stopped" if not left else f"NOT stopped: {', '.join(left)}"
-        raise Interrupted(
-            f"interrupted while the engine started; {state}",
-            remedy="run it again when ready" if not left else "`sparkctl stop`",
-        ) from error
-    except BaseException:
-        _stop_ranks(session, plan)
-        raise
+def wished_layout(session: Session, tp: int | None, pp: int | None) -> tuple[int | None, int | None]:
+    """(tp, pp) of the command line or, when it names neither, the inventory's."""
+    wishes = session.cluster.serving
+    return (wishes.tp, wishes.pp) if tp is None and pp is None else (tp, pp)
 
 
 def prove_answer(session: Session, plan: ServingPlan) -> Answer:
@@ -265,6 +249,35 @@ def unreachable_findings(errors: Mapping[str, SparkctlError]) -> tuple[Finding, 
 def by_host(session: Session) -> Mapping[str, Transport]:
     """Transports by host name."""
     return {transport.host: transport for transport in session.transports}
+
+
+def _start_watched(session: Session, plan: ServingPlan, *, already_started: bool) -> StartReport | StartFailure:
+    transports = by_host(session)
+    began = time.monotonic()
+    if not already_started:
+        with session.phase("start the ranks"):
+            start_ranks(plan, transports)
+    with session.phase("start the engine") as progress:
+
+        def on_look(verdict: StartVerdict, ranks: Sequence[RankProgress]) -> None:
+            if isinstance(verdict, Waiting):
+                each = ", ".join(f"rank {rank.rank} {rank.phase}" for rank in ranks)
+                progress.update(each, done=verdict.percent, total=100 if verdict.percent is not None else None)
+
+        verdict, ranks = watch_start(plan, transports, on_look)
+    if isinstance(verdict, Broken):
+        return _failure(verdict, ranks, _stop_ranks(session, plan))
+    ready_s = time.monotonic() - began
+    with session.phase("first answer"):
+        answer = prove_answer(session, plan)
+    return StartReport(
+        ready_s=ready_s,
+        total_s=time.monotonic() - began,
+        phases=tuple((phase, at_s - began) for phase, at_s in _slowest(ranks)),
+        cache_tokens=next((rank.cache_tokens for rank in ranks if rank.cache_tokens), None),
+        prompt=PROOF_PROMPT,
+        answer=answer,
+    )
 
 
 def _stop_ranks(session: Session, plan: ServingPlan) -> tuple[str, ...]:

@@ -5,7 +5,17 @@ from typing import Annotated
 import typer
 
 from sparkctl.apply.links import DEFAULT_GUARD_S
-from sparkctl.cli.options import CheckOption, HostOption, InventoryOption, JsonOption, VerboseOption, YesOption
+from sparkctl.cli.options import (
+    CheckOption,
+    GuardOption,
+    HostOption,
+    InventoryOption,
+    JsonOption,
+    PpOption,
+    TpOption,
+    VerboseOption,
+    YesOption,
+)
 from sparkctl.cli.session import Session, run_command
 from sparkctl.cli.up_stages import Wish, walk_down, walk_up
 
@@ -24,12 +34,10 @@ def up(
     model: Annotated[
         str | None, typer.Argument(help="Model to serve. Default: serving.model; without one only the links are made.")
     ] = None,
-    pp: Annotated[int | None, typer.Option("--pp", min=1, help="Deal the layers out over so many Sparks.")] = None,
-    tp: Annotated[int | None, typer.Option("--tp", min=1, help="Split every layer over so many Sparks.")] = None,
+    pp: PpOption = None,
+    tp: TpOption = None,
     question: Annotated[str, typer.Option("--question", help="What to ask the model at the end.")] = DEFAULT_QUESTION,
-    guard_seconds: Annotated[
-        int, typer.Option("--guard-seconds", help="A node that is not confirmed for this long reverts by itself.")
-    ] = DEFAULT_GUARD_S,
+    guard_seconds: GuardOption = DEFAULT_GUARD_S,
     check: CheckOption = False,
     yes: YesOption = False,
     inventory: InventoryOption = None,
@@ -45,9 +53,7 @@ def up(
 
 @app.command()
 def down(
-    guard_seconds: Annotated[
-        int, typer.Option("--guard-seconds", help="A node that is not confirmed for this long reverts by itself.")
-    ] = DEFAULT_GUARD_S,
+    guard_seconds: GuardOption = DEFAULT_GUARD_S,
     check: CheckOption = False,
     yes: YesOption = False,
     inventory: InventoryOption = None,

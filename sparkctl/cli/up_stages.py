@@ -24,6 +24,7 @@ from sparkctl.cli.serving_stages import (
     stop_group,
     take_over,
     unreachable_findings,
+    wished_layout,
 )
 from sparkctl.cli.session import Result, Session
 from sparkctl.cli.walk import Walk
@@ -200,9 +201,8 @@ def _prove(walk: Walk, planned: PlannedLinks) -> Mapping[str, HostFacts]:
 
 def _serve(walk: Walk, wish: Wish, model: str, facts: Mapping[str, HostFacts]) -> ServingPlan | None:
     session = walk.session
-    wishes = session.cluster.serving
-    tp, pp = (wishes.tp, wishes.pp) if wish.tp is None and wish.pp is None else (wish.tp, wish.pp)
-    request = ServingRequest(model, wishes.port, ())
+    tp, pp = wished_layout(session, wish.tp, wish.pp)
+    request = ServingRequest(model, session.cluster.serving.port, ())
     with walk.stage("serve"):
         with session.phase("look at model and image"):
             prepared = prepare(session, request, tp=tp, pp=pp, facts=facts)

@@ -10,6 +10,8 @@ from types import MappingProxyType
 DEFAULT_POOL = IPv4Network("10.177.0.0/16")
 # Jumbo frames: NemoClaw requires >= 9000 and NVIDIA's station playbook exactly 9000; RoCE path MTU becomes 4096.
 DEFAULT_MTU_BYTES = 9000
+# Below, an IPv6 link-local address would not fit its minimum (RFC 8200); above, the ConnectX-7 takes no frames (mlx5).
+MIN_MTU_BYTES, MAX_MTU_BYTES = 1280, 9978
 # One QSFP56 cage of a GB10 box: 200GbE (NVIDIA Sync documentation; PB-CONN).
 GB10_CAGE_GBIT_PER_S = 200.0
 

@@ -6,12 +6,16 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from sparkctl.inventory.model import DEFAULT_MTU_BYTES, DEFAULT_POOL, GB10_CAGE_GBIT_PER_S
+from sparkctl.inventory.model import (
+    DEFAULT_MTU_BYTES,
+    DEFAULT_POOL,
+    GB10_CAGE_GBIT_PER_S,
+    MAX_MTU_BYTES,
+    MIN_MTU_BYTES,
+)
 
 # RFC 1123 labels: host names become parts of container names, file names and label values.
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
-# Ethernet's minimum for IPv4 (RFC 791: 576 must be accepted, 1280 for IPv6) and mlx5's largest MTU.
-MIN_MTU_BYTES, MAX_MTU_BYTES = 1280, 9978
 
 PortNumber = Annotated[int, Field(ge=1, le=65535)]
 Degree = Annotated[int, Field(ge=1, le=64)]

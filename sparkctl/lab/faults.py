@@ -1,8 +1,9 @@
 """Breaks a running lab on purpose: cables, rates, power. For fault tests and `sparkctl lab fault`; needs root."""
 
 from sparkctl.errors import OperationFailed, UsageError
+from sparkctl.facts.model import Cage
 from sparkctl.lab.disk import load_record
-from sparkctl.lab.model import PORTS, Cage, cable_of, node_address, node_index, port_named
+from sparkctl.lab.model import PORTS, cable_of, node_address, node_index, port_named
 from sparkctl.lab.network import connect_node, disconnect_node, set_cable, set_rate
 from sparkctl.lab.nodes import is_running, kill_container, start_container, stop_container, wait_until_ready
 from sparkctl.lab.record import LabRecord

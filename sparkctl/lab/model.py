@@ -4,10 +4,10 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 
 from sparkctl.errors import UsageError
+from sparkctl.facts.model import Cage
 
 MANAGEMENT_NETDEV = "enP7s7"
 DEFAULT_RAIL_MBIT_PER_S = 1000
@@ -17,13 +17,6 @@ SWITCH = "switch"
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _FIRST_NODE_HOST = 11
-
-
-class Cage(StrEnum):
-    """One QSFP cage of a Spark, named as its `phys_port_name`."""
-
-    P0 = "p0"
-    P1 = "p1"
 
 
 @dataclass(frozen=True)

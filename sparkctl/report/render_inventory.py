@@ -1,10 +1,11 @@
-"""An inventory file as text, for `sparkctl discover --write`."""
+"""Inventories as text: a whole file for `sparkctl discover --write`, and their hosts as a table."""
 
 import json
 import re
 from collections.abc import Sequence
 
 from sparkctl.inventory.model import Host
+from sparkctl.report.render import render_table
 
 _HEAD = """\
 # Written by `sparkctl discover`. What can be discovered is left out; inventory/example.yaml documents every field.
@@ -21,6 +22,12 @@ _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 def render_inventory(name: str, hosts: Sequence[Host]) -> str:
     """The whole file: cluster name and per host name, address and user, with port, key and known_hosts where set."""
     return _HEAD.format(name=_scalar(name)) + "".join(_host(host) for host in hosts)
+
+
+def render_host_table(hosts: Sequence[Host]) -> tuple[str, ...]:
+    """The hosts of an inventory with defaults filled in, one line each."""
+    rows = [(host.name, host.address, host.port, host.user or "", host.key or "") for host in hosts]
+    return render_table(("host", "address", "port", "user", "key"), rows)
 
 
 def _host(host: Host) -> str:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 
 from sparkctl.errors import HostError, OperationFailed, UnexpectedOutput
 from sparkctl.facts.served import GROUP_LABEL
@@ -129,15 +130,13 @@ def answer_guarded(
     containers: name per host. Raises OperationFailed naming the rank that ended, HostUnreachable for a lost host, and
     what `ask` raises. Ctrl-C ends the question at once.
     """
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    with ThreadPoolExecutor(max_workers=1) as pool, ExitStack() as undo:
+        # The thread waits for a reply that may never come; without its connection it ends at once.
+        undo.callback(transports[head].close)
         answer = pool.submit(ask)
-        try:
-            while not wait([answer], timeout=_GUARD_INTERVAL_S).done:
-                _require_running(containers, transports)
-        except BaseException:
-            # The thread waits for a reply that may never come; without its connection it ends at once.
-            transports[head].close()
-            raise
+        while not wait([answer], timeout=_GUARD_INTERVAL_S).done:
+            _require_running(containers, transports)
+        undo.pop_all()
         return answer.result()
 
 
